@@ -83,17 +83,17 @@ bool gemm_has_rows(const struct gemm *g)
 bool gemm_rows(const struct gemm *g, const void *a, const void *b, int64_t row, int64_t n,
                void *rows)
 {
-    const float *column = (const float *)a + row, *by = b;
-    float *to = rows;
+    const float *column = (const float *)a + row, *restrict by = b;
     struct operands o = {(const char *)column, b, rows, g->m, g->n, g->n};
     struct gemm some = *g;
     some.m = n;
     if (g->k > 1 || g->accumulate)
         return gemm_block(&some, &o) == dnnl_success;
     /* A column by a row, which the library would repack first. 0 + -0 is 0, as there. */
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < g->n; j++)
-            to[i * g->n + j] = 0 + column[i] * by[j];
+    float *restrict to = rows;
+    for (int64_t i = 0; i < n; i++, to += some.n)
+        for (int64_t j = 0; j < some.n; j++)
+            to[j] = 0 + column[i] * by[j];
     return true;
 }
 

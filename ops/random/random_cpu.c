@@ -63,6 +63,7 @@ static inline void uniform64(const struct draw *d, const uint32_t *words, double
 static inline void normal32(const struct draw *d, const uint32_t *words, float *values)
 {
     (void)d;
+#pragma omp simd
     for (int k = 0; k < PHILOX_WORDS; k += 2)
         normal_pair_float32(words + k, values + k);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax and ArgMin: the lines of a tile are searched along the axis together, row after row.
+ * ArgMax and ArgMin: the lines of a tile are searched along the axis together, row after row. A
+ * line by itself is searched as LANES columns, whose best elements compete.
  */
+#include <string.h>
+
 #include "base/memory.h"
 #include "ops/math/lines.h"
 #include "ops/math/results.h"
@@ -51,6 +54,29 @@ struct arg_work {
     int64_t bytes;
 };
 
+#define LANES 64
+
+/* Finds the best of n >= LANES elements side by side; the first of equal ones. */
+static int64_t search_line(const struct arg_work *work, int64_t n, const char *x)
+{
+    _Alignas(8) char values[2 * LANES * sizeof(int64_t)];
+    int64_t best, position[LANES], candidates[2 * LANES];
+    int64_t rows = n / LANES, n_candidates = LANES + n % LANES;
+    work->loop(rows, LANES, LANES, x, position);
+    for (int64_t c = 0; c < LANES; c++) { /* in their order in the line */
+        int64_t candidate = position[c] * LANES + c, i = c;
+        for (; i && candidates[i - 1] > candidate; i--)
+            candidates[i] = candidates[i - 1];
+        candidates[i] = candidate;
+    }
+    for (int64_t i = LANES; i < n_candidates; i++)
+        candidates[i] = rows * LANES + i - LANES;
+    for (int64_t i = 0; i < n_candidates; i++)
+        memcpy(values + i * work->bytes, x + candidates[i] * work->bytes, (size_t)work->bytes);
+    work->loop(n_candidates, 1, 1, values, &best);
+    return candidates[best];
+}
+
 static int arg_body(void *context, int64_t begin, int64_t end)
 {
     const struct arg_work *work = context;
@@ -60,7 +86,11 @@ static int arg_body(void *context, int64_t begin, int64_t end)
         struct tile tile = lines_tile(lines, task);
         int64_t first = tile.outer * lines->n * lines->inner + tile.inner;
         int64_t result = tile.outer * lines->inner + tile.inner;
-        work->loop(lines->n, lines->inner, tile.m, work->x + first * work->bytes, position);
+        const char *x = work->x + first * work->bytes;
+        if (lines->inner == 1 && lines->n >= 8 * LANES)
+            *position = search_line(work, lines->n, x);
+        else
+            work->loop(lines->n, lines->inner, tile.m, x, position);
         for (int64_t i = 0; i < tile.m; i++) {
             if (work->narrow)
                 ((int32_t *)work->out)[result + i] = (int32_t)position[i];

@@ -62,8 +62,30 @@ INTEGER_DIVISION(int64_t, int64, INT64_MIN)
         T whole = floor(quotient);                                                                 \
         return quotient - whole > (T)0.5 ? whole + 1 : whole;                                      \
     }
-FLOAT_DIVISION(float, float32)
+FLOAT_DIVISION(float, any_float32)
 FLOAT_DIVISION(double, float64)
+
+/* In double precision the quotient of two float32 does not round to an integer, and its product
+ * with y is exact, up to here. */
+static inline bool divides_exactly(double quotient, float y)
+{
+    return fabs(quotient) < 0x1p22 && fabsf(y) < INFINITY;
+}
+
+static inline float floor_mod_float32(float x, float y)
+{
+    double quotient = floor((double)x / (double)y);
+    float rest = (float)((double)x - quotient * (double)y);
+    if (!divides_exactly(quotient, y))
+        return floor_mod_any_float32(x, y);
+    return rest == 0 ? copysignf(rest, y) : rest;
+}
+
+static inline float floor_divide_float32(float x, float y)
+{
+    double quotient = floor((double)x / (double)y);
+    return divides_exactly(quotient, y) ? (float)quotient : floor_divide_any_float32(x, y);
+}
 
 /* uint64 has no negative powers. */
 #define floor_divide_uint64 divide_uint64

@@ -149,6 +149,11 @@ static const struct cast_row rows[] = {
 
 CONVERT(float32_to_float64, float, double, x)
 CONVERT(float64_to_float32, double, float, x)
+CONVERT(float32_to_int32, float, int32_t,
+        x != x          ? 0
+        : x <= -0x1p31F ? INT32_MIN
+        : x >= 0x1p31F  ? INT32_MAX
+                        : (int32_t)x)
 CONVERT(int32_to_float32, int32_t, float, x)
 CONVERT(uint8_to_float32, uint8_t, float, x)
 CONVERT(int32_to_int64, int32_t, int64_t, x)
@@ -181,12 +186,12 @@ static const struct direct_row {
     enum dtype from, to;
     cast_loop *loop;
 } direct[] = {
-    {FLOAT32, FLOAT64, float32_to_float64},   {FLOAT64, FLOAT32, float64_to_float32},
-    {INT32, FLOAT32, int32_to_float32},       {UINT8, FLOAT32, uint8_to_float32},
-    {BOOL, FLOAT32, uint8_to_float32},        {INT32, INT64, int32_to_int64},
-    {INT64, INT32, int64_to_int32},           {FLOAT16, FLOAT32, FLOAT16_to_float32},
-    {BFLOAT16, FLOAT32, BFLOAT16_to_float32}, {FLOAT32, FLOAT16, float32_to_FLOAT16},
-    {FLOAT32, BFLOAT16, float32_to_BFLOAT16},
+    {FLOAT32, FLOAT64, float32_to_float64}, {FLOAT64, FLOAT32, float64_to_float32},
+    {FLOAT32, INT32, float32_to_int32},     {INT32, FLOAT32, int32_to_float32},
+    {UINT8, FLOAT32, uint8_to_float32},     {BOOL, FLOAT32, uint8_to_float32},
+    {INT32, INT64, int32_to_int64},         {INT64, INT32, int64_to_int32},
+    {FLOAT16, FLOAT32, FLOAT16_to_float32}, {BFLOAT16, FLOAT32, BFLOAT16_to_float32},
+    {FLOAT32, FLOAT16, float32_to_FLOAT16}, {FLOAT32, BFLOAT16, float32_to_BFLOAT16},
 };
 
 static const struct cast_row *find_row(enum dtype type)

@@ -2,19 +2,17 @@
  *
  * The states of a round, and how each event acts in each state. A round is one call of all members,
  * as one member sees it. A member calls and tells the others what it contributes (CALLING, CALLED).
- * When it has heard from all, small values are combined (SETTLED), and if rows come in chunks,
- * members tell each other that they know the chunks (AGREEING). Then chunks of large values are
- * sent (RUNNING).
+ * When it has heard from all, small values are combined, and large ones cut into chunks (SETTLED).
+ * Then chunks are sent (RUNNING).
  */
 #ifndef TF_COLLECTIVE_ROUND_H
 #define TF_COLLECTIVE_ROUND_H
 
 enum round_state {
-    ROUND_NEW,      /* others have called */
-    ROUND_CALLING,  /* this member has called, and tells the others */
-    ROUND_CALLED,   /* the others have been told */
-    ROUND_SETTLED,  /* all members are known */
-    ROUND_AGREEING, /* small values are combined; others may not know the chunks yet */
+    ROUND_NEW,     /* others have called */
+    ROUND_CALLING, /* this member has called, and tells the others */
+    ROUND_CALLED,  /* the others have been told */
+    ROUND_SETTLED, /* all members are known */
     ROUND_RUNNING,
     ROUND_OVER, /* done, failed, cancelled */
     ROUND_STATES,
@@ -24,7 +22,6 @@ enum round_event {
     ROUND_CALL,         /* this member calls or declines */
     ROUND_TOLD,         /* all others have been told of that call */
     ROUND_CONTRIBUTION, /* another member contributes */
-    ROUND_READY,        /* another member has heard from all */
     ROUND_CHUNK,        /* a part of a chunk, or a whole chunk, from another member */
     ROUND_LEAVE,        /* another member has left */
     ROUND_LOST,         /* another member is lost */

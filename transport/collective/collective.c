@@ -47,9 +47,9 @@ static bool fail(struct process_group *group, const struct error *why)
     return is_first;
 }
 
-static void close_link(struct process_group *group, int rank, const struct error *why)
+void end_close(struct process_group *group, int end, const struct error *why)
 {
-    struct link *link = peers_find(conns_peers(group->conns), group->ends[rank].task);
+    struct link *link = peers_find(conns_peers(group->conns), group->ends[end].task);
     if (!link)
         return;
     link_close(link, why);
@@ -61,7 +61,7 @@ static void close_links(struct process_group *group, const struct error *why)
 {
     for (int k = 0; k < group->n_ends; k++)
         if (k != group->interface.rank)
-            close_link(group, k, why);
+            end_close(group, k, why);
 }
 
 void collective_links_abort(struct collective *collective, const struct error *why)
@@ -100,7 +100,7 @@ static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
     if (is_new)
         join_end(group, k);
     else if (failed.code)
-        close_link(group, k, &failed);
+        end_close(group, k, &failed);
 }
 
 static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)

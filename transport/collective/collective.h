@@ -17,11 +17,11 @@
  * Rows that members gather or part are sent only from the member that has them to the member that
  * gets them. A contribution says how many rows the member has and wants; small rows are in it, for
  * each other member its own. (Parts are made for the whole group; if then fewer take part they are
- * sent again.) When all row counts are known, and all members have said that they know them and
- * have memory, large rows follow in chunks. All members have the same list of chunks, in which the
- * chunks of members alternate, and no member begins one while a window (1 MiB or more) of earlier
- * ones has yet to arrive there. The owner of a part of a sum adds its chunks, and only reports that
- * it has.
+ * sent again.) When all row counts are known, large rows follow in chunks. All members have the
+ * same list of chunks, in which the chunks of members alternate, and no member begins one while a
+ * window (1 MiB or more) of earlier ones has yet to arrive there. Chunks that arrive before their
+ * receiver has heard from all are kept until then. The owner of a part of a sum adds its chunks,
+ * and only reports that it has.
  *
  * Members on one host that can map each other's memory do not send chunks, but their addresses
  * (transport/value/segment.h): in the value or the sum, if these are in a segment (conns_outgoing),

@@ -29,88 +29,182 @@ bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
     return r->routed[chunk->value].is_routed && collective_adds(r->kinds[chunk->value]);
 }
 
-/* ---- cutting ---- */
+/* ---- cutting, once the members that take part are known ---- */
 
-#define LEAST_BYTES ((int64_t)64 << 10)     /* least bytes of a chunk, if an owner has several */
-#define SCHEDULED_BYTES ((int64_t)64 << 10) /* of a scheduled chunk: links wait for few bytes */
-#define WINDOW_CHUNKS 2                     /* parts in flight for each owner, at least */
+#define LEAST_BYTES ((int64_t)64 << 10)       /* of a chunk of a sum, if an owner has several */
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards */
+#define SCHEDULED_BYTES ((int64_t)64 << 10)   /* of a scheduled chunk: links wait for few bytes */
+#define RELAY_MEMBERS_MIN 3                   /* a server would be a detour to a single other one */
+#define WINDOW_CHUNKS 2                       /* parts in flight for each owner, at least */
 
-void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most)
+/* The state of cutting one value. A flow is what one member sends another or all, or what one owner
+ * adds. All members number all flows alike. */
+struct value_cut {
+    const struct process_group *group;
+    struct collective_round *round;
+    int value;
+    uint64_t index;          /* of its first chunk */
+    uint64_t n_flows;        /* of all members, */
+    int64_t longest;         /* and elements of the longest one */
+    int64_t least, most;     /* bytes of a chunk */
+    VEC(struct chunk) flows; /* that this member has actions for */
+};
+
+static void add_flow(struct value_cut *c, struct chunk flow)
 {
-    while (flows->n) {
-        size_t left = 0;
-        for (size_t i = 0; i < flows->n; i++) {
-            struct chunk *flow = &flows->items[i], chunk = *flow;
-            chunk.count = flow->count < most ? flow->count : most;
-            vec_push(chunks, chunk);
-            flow->index += n_flows;
-            flow->first += chunk.count;
-            flow->at += chunk.count;
-            flow->count -= chunk.count;
-            if (flow->count)
-                flows->items[left++] = *flow;
+    if (!flow.count)
+        return;
+    flow.value = c->value;
+    flow.index = c->index + c->n_flows++;
+    c->longest = flow.count > c->longest ? flow.count : c->longest;
+    if (flow.program)
+        vec_push(&c->flows, flow);
+}
+
+/* The flows of a value that all members get whole: an owner's part of a sum has several chunks if
+ * these are not too small, so that sums of some are in flight while parts of others are. */
+static void flows_of_whole(struct value_cut *c)
+{
+    struct collective_round *r = c->round;
+    const struct collective_schedule *schedule = &r->call.schedule;
+    const struct tensor *own = &r->own[c->value];
+    int size = c->group->interface.size, rank = c->group->interface.rank;
+    enum collective_kind kind = r->kinds[c->value];
+    bool is_first = kind == COLLECTIVE_FIRST, is_served = r->call.by_servers && r->n_members > 1;
+    bool is_scheduled = collective_goes_by_schedule(schedule, kind, r->call.has_root, own);
+    int giver = r->call.has_root ? (int)r->root : r->members[0];
+    int n = is_first       ? 1
+            : is_scheduled ? collective_schedule_parts(schedule, &r->call.group, size, rank)
+            : is_served    ? count_servers(c->group)
+                           : r->n_members;
+    c->most = is_scheduled ? SCHEDULED_BYTES : CHUNK_BYTES;
+    c->least = LEAST_BYTES;
+    for (int k = 0; k < n; k++) {
+        struct row_range range = collective_part(tensor_count(own), n, k);
+        int end = is_first    ? giver
+                  : is_served ? server_of(c->group, r, (uint64_t)k)
+                              : r->members[k % r->n_members];
+        struct chunk flow = {.first = range.first,
+                             .at = range.first,
+                             .count = range.count,
+                             .peer = end == rank ? TO_ALL : end};
+        if (is_first)
+            flow.program = end == rank ? &program_source : &program_destination;
+        else
+            flow.program = end == rank ? &program_owner : &program_member;
+        if (is_scheduled && r->programs) /* else the member is alone */
+            flow.program = &r->programs[k % r->n_programs];
+        add_flow(c, flow);
+    }
+    if (is_first && giver == rank) {
+        tensor_release(&r->results[c->value]);
+        tensor_share(&r->results[c->value], own);
+    }
+}
+
+/* The flows of rows that were not in contributions. Returns false if they are too long. */
+static bool flows_of_rows(struct value_cut *c, bool is_to_all)
+{
+    const struct collective_round *r = c->round;
+    const struct routed_value *routed = &r->routed[c->value];
+    int n = r->n_members, place = r->place;
+    bool adds = collective_adds(r->kinds[c->value]);
+    for (int turn = 0; turn < (adds || is_to_all ? 1 : n); turn++)
+        for (int from = 0; from < n; from++) {
+            int to = (from + turn) % n;
+            struct row_range rows = collective_rows_of(&routed->routing, adds ? 0 : from, to);
+            bool sends = !adds && from == place, gets = is_to_all || to == place;
+            struct chunk flow = {.peer = r->members[adds || sends ? to : from]};
+            if ((!adds && !is_to_all && from == to) ||
+                were_contributed(c->group, r, c->value, from))
+                continue;
+            if (__builtin_mul_overflow(rows.first, routed->unit, &flow.first) ||
+                __builtin_mul_overflow(rows.count, routed->unit, &flow.count))
+                return false;
+            if (sends && is_to_all)
+                flow.peer = TO_ALL;
+            if (adds)
+                flow.program = gets ? &program_owner : &program_member;
+            else if (sends || gets)
+                flow.program = sends ? &program_source : &program_destination;
+            for (int k = 0; k < from && gets && !adds && !sends; k++) /* offset in the result */
+                flow.at += collective_rows_of(&routed->routing, k, place).count * routed->unit;
+            add_flow(c, flow);
         }
-        flows->n = left;
-    }
-    vec_release(flows);
+    return true;
 }
 
-static void cut_value(const struct process_group *group, const struct collective_round *r,
-                      int value, chunk_vec *chunks)
+/* Cuts a value's flows into chunks, which alternate; indices of one flow are n_flows apart. Flows
+ * through a server are cut unless they are small, so that the first chunks are forwarded while the
+ * last ones still arrive. Returns false if there are too many chunks. */
+static bool cut_value(struct process_group *group, struct collective_round *r, int value,
+                      uint64_t *index)
 {
-    const struct tensor *own = &r->own[value];
-    int size = group->interface.size, n_parts = 1;
-    int64_t count = tensor_count(own), bytes = (int64_t)dtype_bytes(own->type), most;
-    bool is_scheduled =
-        collective_goes_by_schedule(&r->call.schedule, r->kinds[value], r->call.has_root, own);
-    chunk_vec parts = VEC_INIT;
-    if (is_scheduled) {
-        n_parts = collective_schedule_parts(&r->call.schedule, &r->call.group, size,
-                                            group->interface.rank);
-        most = SCHEDULED_BYTES / bytes;
-    } else { /* one chunk for each owner, or several if they are not too small, so that sums of some
-              * are in flight while parts of others are */
-        int n_owners =
-            r->call.by_servers ? count_servers(group) : collective_group_size(&r->call.group, size);
-        int64_t least = LEAST_BYTES / bytes;
-        most = (count + n_owners - 1) / n_owners;
-        if (most > least)
-            most = most / CHUNKS_EACH > least ? most / CHUNKS_EACH : least;
-        most = (most + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-        most = most < CHUNK_BYTES / bytes ? most : CHUNK_BYTES / bytes;
+    const struct routed_value *routed = &r->routed[value];
+    int64_t bytes = (int64_t)dtype_bytes(r->own[value].type);
+    bool is_to_all = !collective_parts(r->kinds[value]) && routed->routing.root < 0;
+    bool is_relayed =
+        routed->is_routed && is_to_all && r->call.by_servers && r->n_members >= RELAY_MEMBERS_MIN;
+    struct value_cut c = {.group = group,
+                          .round = r,
+                          .value = value,
+                          .index = *index,
+                          .least = is_relayed ? RELAY_LEAST_BYTES : CHUNK_BYTES,
+                          .most = CHUNK_BYTES};
+    bool fits = true;
+    uint64_t n_chunks;
+    if (routed->is_routed)
+        fits = flows_of_rows(&c, is_to_all);
+    else
+        flows_of_whole(&c);
+    int64_t most = c.longest / CHUNKS_EACH;
+    most = most < c.least / bytes ? c.least / bytes : most;
+    most = most < c.most / bytes ? most : c.most / bytes;
+    while (c.flows.n && fits) {
+        size_t left = 0;
+        vec_each(flow, &c.flows) {
+            struct chunk *chunk = mem_alloc(sizeof *chunk);
+            uint64_t number = flow->index - c.index;
+            *chunk = *flow;
+            chunk->count = flow->count < most ? flow->count : most;
+            if (is_relayed)
+                chunk->peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
+            vec_push(&r->chunks, chunk);
+            flow->index += c.n_flows;
+            flow->first += chunk->count;
+            flow->at += chunk->count;
+            flow->count -= chunk->count;
+            if (flow->count)
+                c.flows.items[left++] = *flow;
+        }
+        c.flows.n = left;
     }
-    for (int part = 0; part < n_parts; part++) {
-        struct row_range range = collective_part(count, n_parts, part);
-        if (range.count)
-            vec_push(&parts, ((struct chunk){.value = value,
-                                             .piece = is_scheduled ? part : -1,
-                                             .first = range.first,
-                                             .at = range.first,
-                                             .count = range.count}));
-    }
-    chunks_append(chunks, &parts, 0, most);
+    vec_release(&c.flows);
+    /* The next value's indices leave room for as many chunks of each flow as the longest has. */
+    uint64_t turns = (uint64_t)(c.longest / most) + 1;
+    return fits && !__builtin_mul_overflow(turns, c.n_flows, &n_chunks) &&
+           !__builtin_add_overflow(c.index, n_chunks, index);
 }
 
-void chunks_add(struct collective_round *r, chunk_vec *chunks)
+/* The window has room for parts for all owners: otherwise the network adapters of some would be
+ * idle. */
+static void set_window(const struct process_group *group, struct collective_round *r)
 {
-    vec_each(chunk, chunks) {
-        struct chunk *copy = mem_alloc(sizeof *copy);
-        *copy = *chunk;
-        vec_push(&r->chunks, copy);
+    int n_servers = r->call.by_servers ? count_servers(group) : 0;
+    int64_t all =
+        WINDOW_CHUNKS * CHUNK_BYTES * (n_servers > r->n_members ? n_servers : r->n_members);
+    r->window = all > WINDOW_BYTES ? all : WINDOW_BYTES;
+    if (r->call.schedule.kind != SCHEDULE_DIRECT && r->n_members > 1) {
+        struct sum_schedule schedule = {0};
+        collective_schedule_make(&r->call.schedule, r->members, r->n_members, &schedule);
+        r->n_programs = schedule.n_pieces;
+        r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
+        for (int piece = 0; piece < schedule.n_pieces; piece++)
+            program_make(&schedule, r->place, piece, &r->programs[piece]);
+        /* A way is full when as many chunks are in flight as it has rounds; as many may wait. */
+        r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
+        schedule_release(&schedule);
     }
-    r->n_missing += chunks->n;
-    vec_release(chunks);
-}
-
-void chunks_cut(const struct process_group *group, struct collective_round *r)
-{
-    chunk_vec chunks = VEC_INIT;
-    for (int v = 0; v < r->call.n; v++)
-        if (!r->routed[v].is_routed && !round_is_small(r, v, r->routed[v].brought))
-            cut_value(group, r, v, &chunks);
-    for (size_t i = 0; i < chunks.n; i++)
-        chunks.items[i].index = i;
-    chunks_add(r, &chunks);
 }
 
 struct chunk *chunk_find(const struct collective_round *r, uint64_t index)
@@ -136,55 +230,12 @@ void chunks_free(const struct process_group *group, struct collective_round *r)
         mem_free(*chunk);
     }
     vec_release(&r->chunks);
+    vec_each(piece, &r->early)
+        tensor_release(&piece->data);
+    vec_release(&r->early);
     for (int i = 0; i < r->n_programs; i++)
         program_release(&r->programs[i]);
     mem_free(r->programs);
-}
-
-/* ---- programs ---- */
-
-/* The window has room for parts for all owners: otherwise the network adapters of some would be
- * idle. */
-void chunks_settle(const struct process_group *group, struct collective_round *r)
-{
-    int n_servers = r->call.by_servers ? count_servers(group) : 0;
-    int64_t all =
-        WINDOW_CHUNKS * CHUNK_BYTES * (n_servers > r->n_members ? n_servers : r->n_members);
-    r->window = all > WINDOW_BYTES ? all : WINDOW_BYTES;
-    if (r->call.schedule.kind != SCHEDULE_DIRECT && r->n_members > 1) {
-        struct sum_schedule schedule = {0};
-        collective_schedule_make(&r->call.schedule, r->members, r->n_members, &schedule);
-        r->n_programs = schedule.n_pieces;
-        r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
-        for (int piece = 0; piece < schedule.n_pieces; piece++)
-            program_make(&schedule, r->place, piece, &r->programs[piece]);
-        /* A way is full when as many chunks are in flight as it has rounds; as many may wait. */
-        r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
-        schedule_release(&schedule);
-    }
-    /* A root that takes no part is detected before it has to send. */
-    bool is_rank = r->call.has_root && r->root >= 0 && r->root < group->interface.size;
-    int giver = is_rank ? (int)r->root : r->members[0];
-    vec_each(at, &r->chunks) {
-        struct chunk *chunk = *at;
-        bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
-        bool is_served = r->call.by_servers && r->n_members > 1 && !is_first;
-        int owner = is_first    ? giver
-                    : is_served ? server_of(group, r, chunk->index)
-                                : r->members[chunk->index % (size_t)r->n_members];
-        bool is_own = owner == group->interface.rank;
-        chunk->peer = is_own ? TO_ALL : owner;
-        if (chunk->piece >= 0 && r->programs) /* else the member is alone */
-            chunk->program = &r->programs[chunk->piece % r->n_programs];
-        else if (is_first)
-            chunk->program = is_own ? &program_source : &program_destination;
-        else
-            chunk->program = is_own ? &program_owner : &program_member;
-        if (is_first && is_own && !chunk->first) {
-            tensor_release(&r->results[chunk->value]);
-            tensor_share(&r->results[chunk->value], &r->own[chunk->value]);
-        }
-    }
 }
 
 static int end_of(const struct collective_round *r, const struct chunk *chunk,
@@ -433,41 +484,94 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
 
 /* ---- receiving ---- */
 
-/* Before the round settles, parts and broadcast values are accepted. */
-static bool wants(const struct process_group *group, const struct collective_round *r,
-                  const struct chunk *chunk, int end, bool is_whole)
+/* A server has what members sent it. */
+static bool has_contributed(const struct process_group *group, const struct collective_round *r,
+                            int end)
 {
-    enum collective_kind kind = r->kinds[chunk->value];
-    bool is_here = is_server(group, end) ? chunk->program != NULL : r->contributions[end].here;
-    if (!is_here || chunk->over || (chunk->parts && chunk->parts[end].data))
+    return is_server(group, end) || r->contributions[end].here;
+}
+
+/* Returns whether an action to come wants that piece. */
+static bool wants(const struct process_group *group, const struct collective_round *r,
+                  const struct chunk *chunk, int end, bool is_part)
+{
+    bool is_wanted = false;
+    if (!has_contributed(group, r, end) || chunk->over || (chunk->parts && chunk->parts[end].data))
         return false;
-    if (!chunk->program)
-        return is_whole ? kind == COLLECTIVE_FIRST && (!r->call.has_root || end == r->root)
-                        : collective_adds(kind);
-    bool wanted = false;
-    for (size_t i = chunk->n_done; i < chunk->program->n && !wanted; i++) {
+    for (size_t i = chunk->n_done; i < chunk->program->n && !is_wanted; i++) {
         const struct chunk_action *action = &chunk->program->actions[i];
-        wanted = action->what == ACT_SUM ? !is_whole
-                                         : action->what == (is_whole ? ACT_COPY : ACT_ADD) &&
-                                               end_of(r, chunk, action) == end;
+        is_wanted = action->what == ACT_SUM ? is_part
+                                            : action->what == (is_part ? ACT_ADD : ACT_COPY) &&
+                                                  end_of(r, chunk, action) == end;
     }
-    return wanted;
+    return is_wanted;
 }
 
 bool chunk_has_place(const struct process_group *group, const struct collective_round *r,
                      const struct chunk *chunk, int end)
 {
-    return wants(group, r, chunk, end, true) &&
-           (!chunk->program || chunk->program->actions[chunk->n_done].what == ACT_COPY);
+    return wants(group, r, chunk, end, false) &&
+           chunk->program->actions[chunk->n_done].what == ACT_COPY;
 }
 
-bool chunk_take(const struct process_group *group, const struct collective_round *r,
-                struct chunk *chunk, int end, bool is_whole, const struct tensor *piece)
+/* Returns whether the piece has the chunk's type and size; *data: what it has, which for a sum that
+ * stays with its owner is not read. */
+static bool piece_fits(const struct collective_round *r, const struct chunk *chunk,
+                       const struct chunk_piece *piece, struct tensor *data)
 {
-    if (!wants(group, r, chunk, end, is_whole))
-        return false;
-    if (!chunk->parts)
-        chunk->parts = mem_array((size_t)group->n_ends, sizeof *chunk->parts);
-    tensor_share(&chunk->parts[end], piece);
-    return true;
+    const struct tensor *sent = &piece->data;
+    *data = tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
+    if (!piece->is_part && chunk_stays(r, chunk))
+        return !piece->n;
+    bool fits = piece->n == 1 && tensor_bytes(sent) == tensor_bytes(data) &&
+                (piece->is_shared ? (uintptr_t)sent->data % dtype_bytes(data->type) == 0
+                                  : sent->type == data->type && sent->shape.rank == 1);
+    data->data = sent->data;
+    data->buffer = sent->buffer;
+    return fits;
+}
+
+int chunk_take(const struct process_group *group, struct collective_round *r,
+               const struct chunk_piece *piece, struct chunk **chunk, struct error *err)
+{
+    struct tensor data;
+    bool is_early = round_react(r->state, ROUND_CHUNK) == REACT_KEEP;
+    *chunk = is_early ? NULL : chunk_find(r, piece->index);
+    if (is_early && has_contributed(group, r, piece->end)) {
+        struct chunk_piece kept = *piece;
+        if (piece->n == 1)
+            tensor_share(&kept.data, &piece->data);
+        vec_push(&r->early, kept);
+        return 0;
+    }
+    if (!*chunk || !piece_fits(r, *chunk, piece, &data))
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                         r->name);
+    if (!wants(group, r, *chunk, piece->end, piece->is_part))
+        return error_set(err, ERR_PROTOCOL,
+                         piece->is_part ? "sends a block of '%s' twice"
+                                        : "sends a sum of '%s' that is not its own",
+                         r->name);
+    if (!(*chunk)->parts)
+        (*chunk)->parts = mem_array((size_t)group->n_ends, sizeof *(*chunk)->parts);
+    tensor_share(&(*chunk)->parts[piece->end], &data);
+    return 0;
+}
+
+int chunks_run(struct process_group *group, struct collective_round *r, int *end, struct error *err)
+{
+    struct chunk *chunk;
+    uint64_t index = 0;
+    set_window(group, r);
+    for (int v = 0; v < r->call.n && !r->on_device; v++)
+        if ((r->routed[v].is_routed || !round_is_small(r, v, r->routed[v].brought)) &&
+            !cut_value(group, r, v, &index))
+            return error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
+                             r->name);
+    r->n_missing += r->chunks.n;
+    r->state = ROUND_RUNNING;
+    for (size_t i = 0; i < r->early.n && !err->code; i++)
+        if (chunk_take(group, r, &r->early.items[i], &chunk, err))
+            *end = r->early.items[i].end;
+    return err->code;
 }

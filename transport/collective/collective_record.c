@@ -88,64 +88,31 @@ struct taken_record {
     struct tensor shared; /* bytes in the sender's segment, instead of the record's tensor */
 };
 
-/* With the lock. The chunk's bytes are in the sender's segment or in the record. A sum that stays
- * with its owner has none: the record only reports it. */
-static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
-                      struct collective_round *r, struct chunk *chunk, struct error *err)
-{
-    const struct record *record = taken->record;
-    const struct tensor *shared = &taken->shared;
-    const struct tensor *sent = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
-    struct tensor piece = TENSOR_INIT;
-    bool fits = chunk, stays = chunk && !is_part && chunk_stays(r, chunk);
-    if (chunk)
-        piece = tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
-    if (stays || shared->data) {
-        fits = fits && !record->n_tensors && stays == !shared->data;
-        if (fits && !stays) {
-            fits = tensor_bytes(shared) == tensor_bytes(&piece) &&
-                   (uintptr_t)shared->data % dtype_bytes(piece.type) == 0;
-            piece.data = shared->data;
-            piece.buffer = shared->buffer;
-        }
-    } else if (fits) {
-        fits = sent && sent->type == piece.type && shape_equal(&sent->shape, &piece.shape);
-        if (fits)
-            piece = *sent;
-    }
-    if (!fits)
-        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
-                         r->name);
-    if (chunk_take(group, r, chunk, taken->rank, !is_part, &piece))
-        return 0;
-    return is_part
-               ? error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name)
-               : error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
-}
-
 /* Takes a record of a round. A contribution may be the first record of its round; for others, a
  * round that is not found is over. */
 static int take_of_round(struct process_group *group, int64_t what,
                          const struct taken_record *taken, struct error *err)
 {
+    const struct record *record = taken->record;
+    struct chunk_piece piece = {.index = taken->index,
+                                .end = taken->rank,
+                                .data = taken->shared,
+                                .is_part = what == REDUCE_PART,
+                                .is_shared = taken->shared.data,
+                                .n = record->n_tensors + (taken->shared.data != NULL)};
     struct chunk *chunk = NULL;
     int code = 0;
+    if (record->n_tensors && !piece.is_shared)
+        piece.data = record->tensors[0].tensor;
     pthread_mutex_lock(&group->lock);
     struct collective_round *r =
         what == REDUCE_BRING ? round_get(group, &taken->key) : round_find(group, &taken->key);
     if (r)
         r->holders++;
     if (r && what == REDUCE_BRING) {
-        code = contribution_take(group, r, taken->rank, taken->index, taken->record, err);
-    } else if (r && what == REDUCE_READY) {
-        bool *is_ready = &r->contributions[taken->rank].is_ready;
-        if (round_react(r->state, ROUND_READY) == REACT_REFUSE || *is_ready || !r->n_routed)
-            code = error_set(err, ERR_PROTOCOL, "answers '%s', which it was not asked", r->name);
-        *is_ready = true;
+        code = contribution_take(group, r, taken->rank, taken->index, record, err);
     } else if (r) {
-        if (round_react(r->state, ROUND_CHUNK) != REACT_REFUSE)
-            chunk = chunk_find(r, taken->index);
-        code = take_chunk(group, taken, what == REDUCE_PART, r, chunk, err);
+        code = chunk_take(group, r, &piece, &chunk, err);
     }
     pthread_mutex_unlock(&group->lock);
     if (chunk && !code)
@@ -252,12 +219,12 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READY)
+    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_REPLY)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     if (is_server(group, taken.rank) && what != REDUCE_REPLY &&
         (what != REDUCE_SUM || record_field(header, "memory")))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
-    if (what >= REDUCE_LEAVE && what < REDUCE_READY)
+    if (what >= REDUCE_LEAVE)
         return take_number(group, what, &taken, err);
     if (!reduce_read_key(header, &taken.key, &taken.index))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");

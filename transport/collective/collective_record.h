@@ -17,7 +17,6 @@ enum reduce_what {
     REDUCE_LAST,  /* the member has been asked to end; its last begun step */
     REDUCE_JOIN, /* the link is open; to a member, a byte of the segment in which chunks will lie */
     REDUCE_REPLY, /* whether the receiver can read that */
-    REDUCE_READY, /* the member has heard from all, and knows the chunks of rows */
     REDUCE_RELAY, /* a chunk that a server shall forward to the other members */
 };
 

@@ -25,9 +25,8 @@
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"
 
-#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards */
-#define UNCALLED_MAX 4096                     /* rounds that only others have called */
-#define ROWS_MAX ((uint64_t)1 << 47)          /* of a member, so that sums do not overflow */
+#define UNCALLED_MAX 4096            /* rounds that only others have called */
+#define ROWS_MAX ((uint64_t)1 << 47) /* of a member, so that sums do not overflow */
 
 /* ---- the list ---- */
 
@@ -254,7 +253,6 @@ int round_call(struct process_group *group, struct collective_round *r,
     r->signature = sign(r, group->interface.size);
     if (r->on_device)
         return 0;
-    chunks_cut(group, r);
     for (int i = 0; !code && i < r->call.n; i++)
         if (!r->routed[i].is_routed && !round_is_small(r, i, r->routed[i].brought))
             code = make_result(group, call, i, r, err);
@@ -303,14 +301,13 @@ static struct tensor piece_for(const struct process_group *group, const struct c
     return own_rows(r, value, rows);
 }
 
-/* Returns whether the member's rows were in its contribution; for a sum, the rows of all. */
-static bool were_contributed(const struct process_group *group, const struct collective_round *r,
-                             int value, int member)
+bool were_contributed(const struct process_group *group, const struct collective_round *r,
+                      int value, int place)
 {
     bool is_for_all =
         r->n_members == collective_group_size(&r->call.group, group->interface.size) ||
         !collective_parts(r->kinds[value]);
-    return is_for_all && round_is_small(r, value, r->routed[value].routing.brought[member]);
+    return is_for_all && round_is_small(r, value, r->routed[value].routing.brought[place]);
 }
 
 /* Sends the contribution to the other members. */
@@ -366,93 +363,6 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
     for (int i = 0; i < record->n_tensors; i++)
         tensor_share(&c->values[i], &record->tensors[i].tensor);
     return 0;
-}
-
-/* ---- chunks of rows ---- */
-
-/* The state of cutting one value. */
-struct rows_cut {
-    const struct collective_round *round;
-    int value;
-    uint64_t index;       /* of its first chunk */
-    bool adds, is_to_all; /* properties of the flows */
-    uint64_t n_flows;     /* number of flows of all members, */
-    int64_t longest;      /* and rows of the longest one */
-    chunk_vec flows;      /* rows of one member, or of the sum, to one member or all; */
-};                        /* only flows that begin or end here */
-
-/* Adds the flow between these places among the members. */
-static void add_flow(struct rows_cut *c, int from, int to)
-{
-    const struct collective_round *r = c->round;
-    const struct routed_value *routed = &r->routed[c->value];
-    struct row_range rows = collective_rows_of(&routed->routing, from, to);
-    bool sends = !c->adds && from == r->place, gets = c->is_to_all || to == r->place;
-    if (!rows.count || !routed->unit)
-        return;
-    struct chunk next = {.index = c->index + c->n_flows++,
-                         .value = c->value,
-                         .piece = -1,
-                         .first = rows.first * routed->unit};
-    c->longest = rows.count > c->longest ? rows.count : c->longest;
-    if (c->adds)
-        next.program = gets ? &program_owner : &program_member;
-    else
-        next.program = sends ? &program_source : &program_destination;
-    next.peer = r->members[c->adds || sends ? to : from];
-    if (c->is_to_all && sends)
-        next.peer = TO_ALL;
-    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* offset in the result */
-        next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
-    if (!c->adds && !sends && !gets) /* its length does not matter here */
-        return;
-    next.count = rows.count * routed->unit;
-    vec_push(&c->flows, next);
-}
-
-/* A server forwards rows only to all other members; for a single one it would be a detour. */
-#define RELAY_MEMBERS_MIN 3
-
-/* Flows through a server are cut unless they are small, so that the first chunks are forwarded
- * while the last ones still arrive. All flows are considered, as all members have to cut alike.
- * Returns false if there are too many chunks. */
-static bool cut_value(struct process_group *group, struct collective_round *r, int value,
-                      uint64_t *index, chunk_vec *chunks)
-{
-    const struct routed_value *routed = &r->routed[value];
-    struct rows_cut c = {.round = r, .value = value, .index = *index};
-    int n = r->n_members;
-    int64_t bytes = (int64_t)dtype_bytes(r->own[value].type), elements;
-    int64_t most = CHUNK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
-    uint64_t n_chunks;
-    size_t at = chunks->n;
-    c.adds = collective_adds(r->kinds[value]);
-    c.is_to_all = !collective_parts(r->kinds[value]) && routed->routing.root < 0;
-    for (int turn = 0; turn < (c.adds || c.is_to_all ? 1 : n); turn++)
-        for (int from = 0; from < n; from++) {
-            int to = (from + turn) % n;
-            bool is_own = !c.adds && !c.is_to_all && from == to;
-            if (!is_own && !were_contributed(group, r, value, from))
-                add_flow(&c, c.adds ? 0 : from, to);
-        }
-    r->has_late |= c.n_flows > 0;
-    bool is_relayed = c.is_to_all && r->call.by_servers && n >= RELAY_MEMBERS_MIN;
-    if (is_relayed) {
-        int64_t each = c.longest > most ? most : c.longest * routed->unit / CHUNKS_EACH;
-        most = each > most ? most : each > least ? each : least;
-    }
-    chunks_append(chunks, &c.flows, c.n_flows, most);
-    for (; at < chunks->n && is_relayed; at++) {
-        uint64_t number = chunks->items[at].index - c.index;
-        chunks->items[at].peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
-    }
-    /* The next value's indices leave room for as many chunks of each flow as the longest one
-     * has. */
-    if (__builtin_mul_overflow(c.longest, routed->unit, &elements))
-        return false;
-    uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
-    return !__builtin_mul_overflow(turns, c.n_flows, &n_chunks) &&
-           !__builtin_add_overflow(c.index, n_chunks, index);
 }
 
 /* ---- results of small values ---- */
@@ -560,9 +470,6 @@ int contributions_combine(struct process_group *group, struct collective_round *
                           struct error *err)
 {
     struct tensor *values = mem_array((size_t)r->n_members, sizeof *values);
-    chunk_vec chunks = VEC_INIT;
-    uint64_t index = r->chunks.n;
-    bool fits = true;
     int code = 0;
     for (int i = 0; !code && i < r->call.n; i++) {
         if (!r->routed[i].is_routed && !round_is_small(r, i, r->routed[i].brought))
@@ -574,16 +481,7 @@ int contributions_combine(struct process_group *group, struct collective_round *
             code = combine(group, r, i, values, err);
     }
     mem_free(values);
-    if (code)
-        return code;
-    for (int v = 0; v < r->call.n && fits; v++)
-        fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
-    pthread_mutex_lock(&group->lock);
-    chunks_add(r, &chunks);
-    pthread_mutex_unlock(&group->lock);
-    return fits ? 0
-                : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",
-                            r->name);
+    return code;
 }
 
 /* ---- the members that take part ---- */
@@ -616,7 +514,6 @@ static void settle(struct process_group *group, struct collective_round *r)
         if (k == rank || (r->contributions[k].here && meets(group, r, k)))
             r->members[r->n_members++] = k;
     }
-    chunks_settle(group, r);
     if (collective_group_size(&r->call.group, size) == size && !r->call.with_leaving)
         group->first = r->members[0];
     r->state = ROUND_SETTLED;
@@ -664,22 +561,25 @@ static int check(const struct process_group *group, const struct collective_roun
 static void begin(struct process_group *group, struct collective_round *r)
 {
     struct error err = ERROR_INIT;
+    int refused = -1;
     if (FAILPOINT("collective.begin"))
         error_set(&err, ERR_UNAVAILABLE, "failpoint collective.begin");
-    if (err.code || r->declined || check(group, r, &err) || contributions_combine(group, r, &err)) {
-        round_fail(group, r, &err);
-    } else if (r->on_device && r->n_members < group->interface.size) {
+    bool agrees = !err.code && !r->declined && !check(group, r, &err) &&
+                  !contributions_combine(group, r, &err);
+    if (agrees && r->on_device && r->n_members < group->interface.size) {
         device_sum_to_host(r->on_device);
-    } else {
-        const struct reduce ready = {.what = REDUCE_READY, .round = r};
-        for (int i = 0; i < r->n_members && r->has_late; i++)
-            if (i != r->place)
-                reduce_send(group, r->members[i], &ready);
-        pthread_mutex_lock(&group->lock);
-        if (r->state == ROUND_SETTLED) /* else it was cancelled */
-            r->state = ROUND_AGREEING;
-        pthread_mutex_unlock(&group->lock);
+        return;
     }
+    pthread_mutex_lock(&group->lock);
+    if (agrees && r->state == ROUND_SETTLED) /* else it was cancelled */
+        chunks_run(group, r, &refused, &err);
+    if (r->on_device && r->state == ROUND_RUNNING)
+        device_sums_look_at(group->sums, r);
+    pthread_mutex_unlock(&group->lock);
+    if (refused >= 0)
+        end_close(group, refused, &err);
+    else if (!agrees || err.code)
+        round_fail(group, r, &err);
 }
 
 void round_go_on(struct process_group *group, struct collective_round *r)
@@ -691,16 +591,6 @@ void round_go_on(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
     if (settles)
         begin(group, r);
-    pthread_mutex_lock(&group->lock);
-    bool agrees = r->state == ROUND_AGREEING;
-    for (int i = 0; agrees && i < r->n_members && r->has_late; i++)
-        agrees = i == r->place || r->contributions[r->members[i]].is_ready;
-    if (agrees) {
-        r->state = ROUND_RUNNING;
-        if (r->on_device)
-            device_sums_look_at(group->sums, r);
-    }
-    pthread_mutex_unlock(&group->lock);
     chunks_begin(group, r);
     pthread_mutex_lock(&group->lock);
     if (r->state == ROUND_RUNNING && !r->n_missing)

@@ -82,6 +82,8 @@ static inline int count_servers(const struct process_group *group)
 int server_of(const struct process_group *group, const struct collective_round *round,
               uint64_t number);
 
+/* Closes the link to that end; with `why` NULL, in an orderly way. Any thread. */
+void end_close(struct process_group *group, int end, const struct error *why);
 /* The member says that all shall end, and that it has begun the step last. */
 void end_take(struct process_group *group, int rank, int64_t step);
 
@@ -91,18 +93,25 @@ void end_take(struct process_group *group, int rank, int64_t step);
 struct chunk {
     uint64_t index; /* the same in all members */
     int value;
-    int piece;                           /* of the call's schedule; -1: it is sent directly */
-    int64_t first, count;                /* elements */
-    int64_t at;                          /* in the result */
-    const struct chunk_program *program; /* once the round has settled */
-    int peer;                            /* of the program: an end, or TO_ALL */
-    struct tensor *parts;                /* received parts or whole chunk, by end; NULL: none */
-    size_t n_done;                       /* actions */
-    bool busy;                           /* a thread does an action */
-    bool has_sum;                        /* the result has the sum, or the partial sum */
+    int64_t first, count; /* elements */
+    int64_t at;           /* in the result */
+    const struct chunk_program *program;
+    int peer;             /* of the program: an end, or TO_ALL */
+    struct tensor *parts; /* received parts or whole chunk, by end; NULL: none */
+    size_t n_done;        /* actions */
+    bool busy;            /* a thread does an action */
+    bool has_sum;         /* the result has the sum, or the partial sum */
     bool begun, over;
 };
-typedef VEC(struct chunk) chunk_vec;
+
+/* What another end sends of a chunk: its part, or the whole chunk. */
+struct chunk_piece {
+    uint64_t index; /* of the chunk */
+    int end;
+    bool is_part, is_shared; /* is_shared: the data are bytes in the sender's segment */
+    int n;                   /* of the data: 1; 0: the owner of a sum reports that it has it */
+    struct tensor data;
+};
 
 /* ---- rounds (collective_round.c) ---- */
 
@@ -125,7 +134,6 @@ struct round_contribution {
     int n, n_taken; /* values taken by the combination so far */
     uint64_t *rows; /* two for each routed value: rows brought, and wanted */
     int n_rows;
-    bool is_ready;   /* it has heard from all; used if rows come in chunks */
     uint64_t number; /* of a sum on devices, from 1 */
 };
 
@@ -147,9 +155,9 @@ struct collective_round {
     int64_t root;  /* a rank */
     struct tensor *own, *results;
     uint64_t signature;
-    VEC(struct chunk *) chunks;     /* by index: those of the call; once settled, those of rows */
+    VEC(struct chunk *) chunks;     /* by index, once the round has settled */
+    VEC(struct chunk_piece) early;  /* from members for which it has settled before */
     size_t n_missing;               /* chunks that are not over */
-    bool has_late;                  /* some member has chunks of rows */
     size_t n_begun;                 /* number of chunks that were begun, in order */
     int64_t flying;                 /* bytes of begun chunks that have yet to arrive here, */
     int64_t window;                 /* and their limit */
@@ -206,22 +214,20 @@ void contribution_pack(const struct collective_round *round, uint64_t number,
 /* With the lock: takes another member's contribution. ERR_PROTOCOL. */
 int contribution_take(struct process_group *group, struct collective_round *round, int rank,
                       uint64_t signature, const struct record *record, struct error *err);
-/* Once settled: makes the results of small values, and cuts other rows into chunks. */
+/* Returns whether the rows of that place among the members were in its contribution; for a sum, the
+ * rows of all. */
+bool were_contributed(const struct process_group *group, const struct collective_round *round,
+                      int value, int place);
+/* Once settled: makes the results of small values. */
 int contributions_combine(struct process_group *group, struct collective_round *round,
                           struct error *err);
 /* Divides a piece of the result of a mean of rows. */
 void rows_divide(const struct collective_round *round, int value, struct tensor *piece);
 
-/* Cuts flows, each of one value between two members, into chunks of at most `most` elements. The
- * chunks of flows alternate; indices of one flow are n_flows apart. Empties `flows`. */
-void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most);
-/* With the lock: gives the round copies of the chunks, and empties `chunks`. */
-void chunks_add(struct collective_round *round, chunk_vec *chunks);
-/* With the lock: makes the chunks of the call. */
-void chunks_cut(const struct process_group *group, struct collective_round *round);
-/* With the lock: sets the peers and programs of chunks, once the members that take part are
- * known. */
-void chunks_settle(const struct process_group *group, struct collective_round *round);
+/* With the lock, once settled: cuts large values into chunks, lets them run, and takes what came
+ * before. ERR_DATA: there are too many rows; ERR_PROTOCOL: a piece of *end is refused. */
+int chunks_run(struct process_group *group, struct collective_round *round, int *end,
+               struct error *err);
 void chunks_free(const struct process_group *group, struct collective_round *round);
 /* With the lock: returns the chunk of that index; NULL: there is none. */
 struct chunk *chunk_find(const struct collective_round *round, uint64_t index);
@@ -229,10 +235,11 @@ struct chunk *chunk_find(const struct collective_round *round, uint64_t index);
 bool chunk_stays(const struct collective_round *round, const struct chunk *chunk);
 /* Begins chunks while less than the window is in flight. */
 void chunks_begin(struct process_group *group, struct collective_round *round);
-/* With the lock: keeps that end's part, or the whole chunk, for the action that wants it. Returns
- * false if none does. Then, without the lock, chunk_advance does the actions that can be done. */
-bool chunk_take(const struct process_group *group, const struct collective_round *round,
-                struct chunk *chunk, int end, bool is_whole, const struct tensor *piece);
+/* With the lock: keeps a piece until the chunks are known, or for the action that wants it; then
+ * *chunk is the piece's. ERR_PROTOCOL: none does. Then, without the lock, chunk_advance does the
+ * actions that can be done. */
+int chunk_take(const struct process_group *group, struct collective_round *round,
+               const struct chunk_piece *piece, struct chunk **chunk, struct error *err);
 void chunk_advance(struct process_group *group, struct collective_round *round,
                    struct chunk *chunk);
 /* With the lock: returns whether a whole chunk from that end may be read right into its place. */

@@ -8,21 +8,19 @@
 #include "lib/unit.h"
 
 static const char *const states[ROUND_STATES] = {
-    [ROUND_NEW] = "NEW",         [ROUND_CALLING] = "CALLING",   [ROUND_CALLED] = "CALLED",
-    [ROUND_SETTLED] = "SETTLED", [ROUND_AGREEING] = "AGREEING", [ROUND_RUNNING] = "RUNNING",
-    [ROUND_OVER] = "OVER",
+    [ROUND_NEW] = "NEW",         [ROUND_CALLING] = "CALLING", [ROUND_CALLED] = "CALLED",
+    [ROUND_SETTLED] = "SETTLED", [ROUND_RUNNING] = "RUNNING", [ROUND_OVER] = "OVER",
 };
 
 /* By event, a letter for each state: Bug, Refused, Ignored, Kept, Taken, Fails. */
 static const char *const expected[ROUND_EVENTS] = {
-    [ROUND_CALL] = "TBBBBBB",         /* once; a key whose round is over starts another round */
-    [ROUND_TOLD] = "BTBBBBI",         /* it may be cancelled meanwhile */
-    [ROUND_CONTRIBUTION] = "KKTKKKI", /* the last one settles what all were told of */
-    [ROUND_READY] = "RKKKTRI",        /* from those who heard all; the last starts chunks */
-    [ROUND_CHUNK] = "RKKKKTI",        /* from members that have heard from all */
-    [ROUND_LEAVE] = "KKTIIII",        /* a member that leaves has sent all */
-    [ROUND_LOST] = "KKFFFFI",         /* a call not yet told to all fails once it is */
-    [ROUND_CANCEL] = "BFFFFFI",
+    [ROUND_CALL] = "TBBBBB",         /* once; a key whose round is over starts another round */
+    [ROUND_TOLD] = "BTBBBI",         /* it may be cancelled meanwhile */
+    [ROUND_CONTRIBUTION] = "KKTKKI", /* the last one settles what all were told of */
+    [ROUND_CHUNK] = "RKKKTI",        /* from members that have heard from all */
+    [ROUND_LEAVE] = "KKTIII",        /* a member that leaves has sent all */
+    [ROUND_LOST] = "KKFFFI",         /* a call not yet told to all fails once it is */
+    [ROUND_CANCEL] = "BFFFFI",
 };
 
 static void each_cell_is_what_is_said(void **state)

@@ -19,10 +19,11 @@ static int take_nothing(void *context, struct peer *peer, const struct record *r
     return 0;
 }
 
-/* Member 1 of 2 sends nothing by itself. */
+/* Members but 0 send nothing by themselves. */
 struct hostile_pair {
     struct members all;
     struct conns_reducer deaf;
+    int n; /* of members; 0: 2 */
     struct tensor value;
     struct reply reply;
     enum collective_kind kind;
@@ -33,8 +34,9 @@ static void pair_start(struct hostile_pair *p, enum collective_kind kind)
 {
     p->deaf = (struct conns_reducer){take_nothing, NULL, NULL};
     p->kind = kind;
-    members_start_some_shared(&p->all, 2, 0);
-    conns_reduce(p->all.ends[1].conns, &p->deaf);
+    members_start_some_shared(&p->all, p->n ? p->n : 2, 0);
+    for (int k = 1; k < p->all.n; k++)
+        conns_reduce(p->all.ends[k].conns, &p->deaf);
 }
 
 static void pair_call(struct hostile_pair *p, int64_t rows)
@@ -70,6 +72,7 @@ static void pair_expect(struct hostile_pair *p, int code, const char *why)
 struct forged {
     enum reduce_what what;
     uint64_t index;
+    int from;              /* a member; 0: member 1 */
     const char *rows_text; /* instead of the numbers */
     int n_rows;
     int64_t rows[4];
@@ -102,7 +105,8 @@ static void pack_rows(msgpack_packer *packer, const struct forged *f)
 static void forge(struct hostile_pair *p, const struct forged *f)
 {
     struct error ignored = ERROR_INIT;
-    struct process_group *group = (struct process_group *)p->all.ends[1].collective;
+    struct process_group *group =
+        (struct process_group *)p->all.ends[f->from ? f->from : 1].collective;
     struct shape shape = shape_vector(f->elements);
     struct named_tensor tensors[2];
     bool says_rows = f->rows_text || f->n_rows;
@@ -168,10 +172,8 @@ static void check_blocks(enum collective_kind kind, const struct forged *records
                          const char *why)
 {
     struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
-    const struct forged ready = {.what = REDUCE_READY};
     pair_open(&p, kind, MANY);
     forge(&p, &many);
-    forge(&p, &ready);
     for (int i = 0; i < n; i++)
         forge(&p, &records[i]);
     pair_expect(&p, ERR_UNAVAILABLE, why);
@@ -283,6 +285,32 @@ static void blocks_come_when_all_are_known(void **state)
     pair_expect(&p, ERR_UNAVAILABLE, "sends a block of 'rows' that it does not have");
 }
 
+/* A chunk that comes before this member has heard from all is checked once it has. */
+static void blocks_that_come_early_are_checked(void **state)
+{
+    enum { FULL = 262144 };
+    const struct forged of_2 = {.what = REDUCE_BRING, .from = 2, .n_rows = 2, .rows = {MANY, 0}};
+    const struct forged own = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL};
+    const struct forged others = {REDUCE_SUM, .index = 2, .n_tensors = 1, .elements = FULL};
+    const struct forged beyond = {REDUCE_SUM, .index = 6, .n_tensors = 1, .elements = FULL};
+    const struct forged both = {REDUCE_SUM, .index = 1, .n_tensors = 2, .elements = FULL};
+    const struct forged none = {REDUCE_SUM, .index = 1};
+    const struct forged *const cases[] = {&others, &beyond, &both, &none};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hostile_pair p = {.schedule = SCHEDULE_DIRECT, .n = 3};
+        pair_open(&p, COLLECTIVE_ROWS, MANY);
+        forge(&p, &many);
+        forge(&p, &own);
+        forge(&p, cases[i]);
+        usleep(50000); /* mostly they come before the other member's rows are known */
+        forge(&p, &of_2);
+        pair_expect(&p, ERR_UNAVAILABLE,
+                    cases[i] == &others ? "sends a sum of 'rows' that is not its own"
+                                        : "sends a block of 'rows' that it does not have");
+    }
+}
+
 /* No member can have heard from all before this one has called; its call then fails. */
 static void what_comes_before_the_call_is_refused(void **state)
 {
@@ -292,7 +320,6 @@ static void what_comes_before_the_call_is_refused(void **state)
     } cases[] = {
         {{REDUCE_PART, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
         {{REDUCE_SUM, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
-        {{.what = REDUCE_READY}, "answers 'rows', which it was not asked"},
         {{.what = REDUCE_BRING}, "comes to 'rows' twice"},
     };
     const struct forged bring = {.what = REDUCE_BRING};
@@ -321,14 +348,12 @@ static void nobody_runs_ahead(void **state)
 {
     enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * CHUNK_BYTES };
     const struct forged bring = {.what = REDUCE_BRING, .n_rows = 2, .rows = {ROWS, 0}};
-    const struct forged ready = {.what = REDUCE_READY};
     struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
     uint64_t sent = 0;
     (void)state;
     pair_open(&p, COLLECTIVE_ROWS, ROWS);
     struct link *link = peers_find(conns_peers(p.all.ends[0].conns), p.all.tasks[1]);
     forge(&p, &bring);
-    forge(&p, &ready);
     for (int i = 0; i < 200 && sent < MOST / 2; i++) {
         usleep(10000);
         sent = link_stats(link).bytes_out;
@@ -361,6 +386,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
             {.rows = rows, .n_rows = 2},
             {.rows = honest, .n_rows = 2, .values = &none, .n = 1}};
         struct error err = ERROR_INIT;
+        int refused;
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
         bool has_root = kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_ROWS;
         char name[] = "rows";
@@ -382,7 +408,8 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         none = tensor_piece(&own, 0, 0);
         int code = contributions_combine(&group, &round, &err);
         assert_int_equal(code, codes[i]);
-        assert_true(!round.chunks.n && round.has_late == !code);
+        assert_true(code || !chunks_run(&group, &round, &refused, &err));
+        assert_true(!round.chunks.n);
         mem_free(round.routed);
         mem_free(round.counts);
         tensor_release(&result);
@@ -402,6 +429,7 @@ int main(void)
         cmocka_unit_test(nobody_runs_ahead),
         cmocka_unit_test(absurd_numbers_of_rows_do_no_harm),
         cmocka_unit_test(blocks_come_when_all_are_known),
+        cmocka_unit_test(blocks_that_come_early_are_checked),
         cmocka_unit_test(what_comes_before_the_call_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The rendezvous of one step over several processes is a local one (exec/step/rendezvous.h), where
- * values meet their receivers; a value that a peer announces has the announcement as its source.
+ * values meet their receivers, and which sends the values of others to their tasks; a value that a
+ * peer announces has the announcement as its source.
  *
  * The lock of an exchange is not held while a waiter or a peer is called.
  */
@@ -40,8 +41,8 @@ struct announcement {
 
 /* Held by the step, until rendezvous->free, and by the exchange. */
 struct remote {
-    struct rendezvous interface; /* first */
-    struct rendezvous *local;    /* where values meet */
+    struct rendezvous *rendezvous; /* its owner is this */
+    struct rendezvous local;       /* its functions as of a local one */
     struct value_exchange *exchange;
     uint64_t step;
     atomic_int holders;
@@ -99,7 +100,7 @@ static void remote_release(struct remote *remote)
 {
     if (atomic_fetch_sub(&remote->holders, 1) > 1)
         return;
-    remote->local->free(remote->local);
+    remote->local.free(remote->rendezvous);
     mem_free(remote);
 }
 
@@ -276,7 +277,7 @@ struct arrival {
 static bool is_aborted(struct remote *remote)
 {
     struct error reason;
-    return remote->local->aborted(remote->local, &reason);
+    return remote->local.aborted(remote->rendezvous, &reason);
 }
 
 static void return_credit(const struct rendezvous_value *value)
@@ -304,7 +305,7 @@ static int remote_arrived(struct remote *remote, const struct arrival *arrival, 
         value.owner = peer_retain(arrival->peer);
         value.charged = arrival->charged;
     }
-    return remote->local->send(remote->local, &key, &value, &failure)
+    return remote->local.send(remote->rendezvous, &key, &value, &failure)
                ? refuse(remote, &failure, err)
                : 0;
 }
@@ -329,7 +330,7 @@ static int remote_announced(struct remote *remote, const struct arrival *arrival
     announced->peer = peer_retain(arrival->peer);
     announced->id = (struct value_id){remote->exchange->session, remote->step,
                                       mem_strdup(arrival->key), arrival->iteration, 0};
-    return remote->local->announce(remote->local, &key, &announced->source, &failure)
+    return remote->local.announce(remote->rendezvous, &key, &announced->source, &failure)
                ? refuse(remote, &failure, err)
                : 0;
 }
@@ -383,13 +384,13 @@ static int send_to(struct remote *remote, struct peer *peer, const struct rendez
 static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                        struct rendezvous_value *value, struct error *err)
 {
-    struct remote *remote = (struct remote *)rendezvous;
+    struct remote *remote = rendezvous->owner;
     struct peer *peer = NULL;
     int code = rendezvous->aborted(rendezvous, err)
                    ? err->code
                    : exchange_find_route(remote->exchange, key->recv_device, &peer, err);
     if (!code && !peer)
-        return remote->local->send(remote->local, key, value, err);
+        return remote->local.send(rendezvous, key, value, err);
     if (!code)
         code = send_to(remote, peer, key, value ? &value->tensor : NULL, err);
     peer_release(peer);
@@ -398,28 +399,9 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
     return code;
 }
 
-static void remote_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                           struct rendezvous_waiter *waiter)
-{
-    struct rendezvous *local = ((struct remote *)rendezvous)->local;
-    local->receive(local, key, waiter);
-}
-
-static void remote_abort(struct rendezvous *rendezvous, const struct error *reason)
-{
-    struct rendezvous *local = ((struct remote *)rendezvous)->local;
-    local->abort(local, reason);
-}
-
-static bool remote_aborted(struct rendezvous *rendezvous, struct error *reason)
-{
-    struct rendezvous *local = ((struct remote *)rendezvous)->local;
-    return local->aborted(local, reason);
-}
-
 static void remote_free(struct rendezvous *rendezvous)
 {
-    struct remote *remote = (struct remote *)rendezvous;
+    struct remote *remote = rendezvous->owner;
     struct value_exchange *exchange = remote->exchange;
     pthread_mutex_lock(&exchange->lock);
     struct remote **at = exchange_step(exchange, remote->step);
@@ -438,12 +420,12 @@ static struct remote *get_step(struct value_exchange *exchange, uint64_t step)
     if (at)
         return *at;
     struct remote *remote = mem_alloc(sizeof *remote);
-    remote->interface = (struct rendezvous){.send = remote_send,
-                                            .receive = remote_receive,
-                                            .abort = remote_abort,
-                                            .aborted = remote_aborted,
-                                            .free = remote_free};
-    remote->local = rendezvous_local_new(exchange->expected.n + exchange->routes.n);
+    remote->rendezvous = rendezvous_local_new(exchange->expected.n + exchange->routes.n);
+    remote->local = *remote->rendezvous;
+    remote->rendezvous->owner = remote;
+    remote->rendezvous->send = remote_send;
+    remote->rendezvous->free = remote_free;
+    remote->rendezvous->takes_devices = false;
     remote->exchange = exchange;
     remote->step = step;
     atomic_init(&remote->holders, 1);
@@ -460,7 +442,7 @@ int exchange_begin(struct value_exchange *exchange, uint64_t step, struct rendez
         code = error_set(err, ERR_PROTOCOL, "step %" PRIu64 " comes after step %" PRIu64, step,
                          exchange->begun);
     } else {
-        *rendezvous = &remote_retain(get_step(exchange, step))->interface;
+        *rendezvous = remote_retain(get_step(exchange, step))->rendezvous;
         exchange->begun = step;
     }
     pthread_mutex_unlock(&exchange->lock);
@@ -603,10 +585,10 @@ void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error
         struct error reason = *why;
         struct str key = STR_INIT;
         struct awaited_key awaited = {peer_task(peer), &key};
-        struct rendezvous *local = steps.items[i]->local;
-        if (local->find(local, is_awaited, &awaited))
+        struct rendezvous *rendezvous = steps.items[i]->rendezvous;
+        if (rendezvous->find(rendezvous, is_awaited, &awaited))
             error_waited(&reason, "%s", str_text(&key));
-        local->abort(local, &reason);
+        rendezvous->abort(rendezvous, &reason);
         remote_release(steps.items[i]);
         str_release(&key);
     }

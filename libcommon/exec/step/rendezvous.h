@@ -69,6 +69,7 @@ struct rendezvous {
      * are sent. */
     int (*announce)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                     struct rendezvous_source *source, struct error *err);
+    void *owner; /* for whoever replaces functions of it */
 };
 
 /* A rendezvous for executors of one process. It slows down with more than n_keys keys at a time; 0:

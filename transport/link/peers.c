@@ -16,7 +16,6 @@
 #define RECORD_BYTES ((size_t)16 << 30)
 #define KEPT_BYTES ((size_t)256 << 20) /* of buffers kept for received tensors */
 #define SHARED_BYTES ((size_t)1 << 20)
-#define TRIM_SECONDS 5.0
 #define NEWEST_MAX 4096 /* tasks whose latest incarnations are remembered */
 
 /* Milliseconds since 1970, and 22 random bits: unique, and larger for a later start. */
@@ -41,20 +40,21 @@ void peers_trim(struct peers *peers, double seconds)
     buffer_pool_trim(peers->config.buffer_pool, seconds);
 }
 
-static void trim(void *context)
-{
-    struct peers *peers = context;
-    peers_trim(peers, TRIM_SECONDS);
-    loop_timer_set(peers->timer, TRIM_SECONDS);
-}
-
-static struct link *linked(struct peers *peers, const char *task)
+static struct link *find_linked(struct peers *peers, const char *task, bool is_held)
 {
     int64_t value;
     pthread_mutex_lock(&peers->lock);
     bool found = map_get(&peers->by_task, task, &value);
+    struct link *link = found ? (struct link *)(intptr_t)value : NULL;
+    if (link && is_held)
+        link_retain(link);
     pthread_mutex_unlock(&peers->lock);
-    return found ? (struct link *)(intptr_t)value : NULL;
+    return link;
+}
+
+static struct link *linked(struct peers *peers, const char *task)
+{
+    return find_linked(peers, task, false);
 }
 
 /* Returns whether the link is the surplus one of two that crossed; both ends choose the same. */
@@ -202,8 +202,6 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
         .record = handler->link.record,
         .place = handler->link.place,
         .user = handler->link.context};
-    peers->timer = loop_timer_new(loop, trim, peers);
-    loop_timer_set(peers->timer, TRIM_SECONDS);
     return peers;
 }
 
@@ -221,7 +219,6 @@ void peers_free(struct peers *peers)
     while (peers->links.n)
         link_end_now(peers->links.items[0]);
     loop_run_posted(peers->loop); /* work that held links until now */
-    loop_timer_free(peers->timer);
     buffer_pool_free(peers->config.buffer_pool);
     tls_free(peers->tls);
     vec_release(&peers->links);
@@ -265,15 +262,7 @@ bool peers_has(struct peers *peers, const char *task)
 
 struct link *peers_find(struct peers *peers, const char *task)
 {
-    int64_t value;
-    struct link *link = NULL;
-    pthread_mutex_lock(&peers->lock);
-    if (map_get(&peers->by_task, task, &value)) {
-        link = (struct link *)(intptr_t)value;
-        link_retain(link);
-    }
-    pthread_mutex_unlock(&peers->lock);
-    return link;
+    return find_linked(peers, task, true);
 }
 
 void peers_each(struct peers *peers, void (*call)(void *context, struct link *link), void *context)

@@ -30,7 +30,6 @@ struct peers {
     struct map newest;            /* latest incarnation by task; the map owns its keys */
     struct peer_refusals refused; /* under the lock */
     struct error failed;          /* the first dial that failed since the last peers_wait */
-    struct loop_timer *timer;     /* trims the buffer pool */
 };
 
 /* Makes a connected socket a link: the peer is at `address`, which messages call `text`; `expected`

@@ -9,7 +9,7 @@
 #include "transport/value/segment.h"
 
 #define WINDOW_BYTES (256ull << 20)
-#define TRIM_SECONDS 5.0               /* age at which unused segments are freed */
+#define TRIM_SECONDS 5.0               /* age at which unused memory is freed */
 #define LARGE_BYTES ((size_t)64 << 10) /* of a reply */
 
 struct conns_verb {
@@ -24,7 +24,7 @@ struct conns {
     struct peers *peers;
     struct exchanges *exchanges;
     struct segments *segments;
-    struct loop_timer *timer; /* trims the segments */
+    struct loop_timer *timer; /* trims unused memory */
     VEC(struct conns_verb) verbs;
     struct error refused; /* why requests are refused; code 0: they are not */
     struct conns_watcher *watchers;
@@ -314,16 +314,22 @@ static void print_notice(void *context, const char *text)
         conns->options.tell(conns->options.context, text);
 }
 
-void conns_trim(struct conns *conns)
+static void trim(struct conns *conns, double seconds)
 {
-    segments_trim(conns->segments, 0);
-    peers_trim(conns->peers, 0);
+    segments_trim(conns->segments, seconds);
+    peers_trim(conns->peers, seconds);
 }
 
-static void trim(void *conns)
+void conns_trim(struct conns *conns)
 {
-    segments_trim(((struct conns *)conns)->segments, TRIM_SECONDS);
-    loop_timer_set(((struct conns *)conns)->timer, TRIM_SECONDS);
+    trim(conns, 0);
+}
+
+static void trim_often(void *context)
+{
+    struct conns *conns = context;
+    trim(conns, TRIM_SECONDS);
+    loop_timer_set(conns->timer, TRIM_SECONDS);
 }
 
 /* ---- the connection manager ---- */
@@ -342,7 +348,7 @@ struct conns *conns_new(const struct conns_options *options, struct error *err)
     conns->exchanges = exchanges_new();
     conns->segments = segments_new(conns->options.segment_bytes);
     conns->loop = loop_new(err);
-    conns->timer = conns->loop ? loop_timer_new(conns->loop, trim, conns) : NULL;
+    conns->timer = conns->loop ? loop_timer_new(conns->loop, trim_often, conns) : NULL;
     conns->peers = conns->loop ? peers_new(conns->loop, &options->peers, &handler, err) : NULL;
     if (conns->peers) {
         loop_timer_set(conns->timer, TRIM_SECONDS);

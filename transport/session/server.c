@@ -24,13 +24,11 @@
 #include "graph/task.h"
 #include "transport/session/served_life.h"
 
-typedef VEC(struct edge) edge_vec;
-
+/* A registered request. */
 struct handle {
-    edge_vec feeds;
-    edge_vec fetches;
-    VEC(int) targets;
+    struct session_call call; /* without the feeds' values */
     plan_order order;
+    struct arena arena; /* of the call's arrays */
 };
 
 struct served_step {
@@ -113,10 +111,8 @@ static struct served_session *find_session(const struct server *server, const st
 
 static void handle_free(struct handle *handle)
 {
-    vec_release(&handle->feeds);
-    vec_release(&handle->fetches);
-    vec_release(&handle->targets);
     vec_release(&handle->order);
+    arena_release(&handle->arena);
     mem_free(handle);
 }
 
@@ -232,11 +228,11 @@ static void release_step(struct served_step *step)
 
 static void reply_step(struct served_step *step)
 {
-    size_t n = step->handle->fetches.n;
+    size_t n = (size_t)step->handle->call.n_fetches;
     struct named_tensor *named = mem_array(n + 1, sizeof *named);
     for (size_t i = 0; i < n; i++)
         named[i] = (struct named_tensor){
-            graph_node(step->served->graph, step->handle->fetches.items[i].node)->name,
+            graph_node(step->served->graph, step->handle->call.fetches[i].node)->name,
             step->fetches[i]};
     reply_tensors(step->asker, step->query, named, (int)n);
     for (size_t i = 0; i < n; i++)
@@ -263,14 +259,14 @@ static void step_over(struct session_done *done, int code, const struct error *e
 
 static int take_feeds(struct served_step *step, const struct query *query, struct error *err)
 {
-    size_t n = step->handle->feeds.n;
+    size_t n = (size_t)step->handle->call.n_feeds;
     if ((size_t)query->record->n_tensors != n)
         return error_set(err, ERR_PROTOCOL, "step: %d feeds instead of %zu",
                          query->record->n_tensors, n);
     step->feeds = mem_array(n + 1, sizeof *step->feeds);
     for (size_t i = 0; i < n; i++) {
         const struct tensor *value = &query->record->tensors[i].tensor;
-        struct edge edge = step->handle->feeds.items[i];
+        struct edge edge = step->handle->call.feeds[i];
         const struct node *node = graph_node(step->served->graph, edge.node);
         if (plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err))
             return err->code;
@@ -301,15 +297,9 @@ static int read_step(struct served_step *step, const struct query *query, struct
 
 static struct session_call call_of(const struct served_step *step)
 {
-    const struct handle *handle = step->handle;
-    return (struct session_call){.feeds = handle->feeds.items,
-                                 .feed_values = step->feeds,
-                                 .n_feeds = (int)handle->feeds.n,
-                                 .fetches = handle->fetches.items,
-                                 .n_fetches = (int)handle->fetches.n,
-                                 .targets = handle->targets.items,
-                                 .n_targets = (int)handle->targets.n,
-                                 .order = &handle->order};
+    struct session_call call = step->handle->call;
+    call.feed_values = step->feeds;
+    return call;
 }
 
 static void plan_and_start(void *argument)
@@ -325,7 +315,7 @@ static void run(struct served_step *step)
     struct served_session *served = step->served;
     struct session_call call = call_of(step);
     step->step.rendezvous = step->rendezvous;
-    step->fetches = mem_array(step->handle->fetches.n + 1, sizeof *step->fetches);
+    step->fetches = mem_array((size_t)call.n_fetches + 1, sizeof *step->fetches);
     pthread_mutex_lock(&served->lock);
     step->next = served->steps;
     served->steps = step;
@@ -623,32 +613,31 @@ static void verb_open(void *context, const struct query *query)
 
 /* ---- handles: requests that a driver registers and runs repeatedly ---- */
 
-/* Feeds and fetches are tensors, targets are nodes. */
-static int read_names(const struct graph *graph, const struct query *query, const char *field,
-                      edge_vec *edges, struct error *err)
+/* Returns the edges of a field: feeds and fetches are tensors, targets are nodes. NULL: it is
+ * damaged. */
+static struct edge *read_names(const struct graph *graph, const struct query *query,
+                               const char *field, struct arena *arena, int *n, struct error *err)
 {
     bool are_nodes = !strcmp(field, "targets");
     const msgpack_object *names = record_field(&query->record->header, field);
-    struct arena arena = ARENA_INIT;
-    int code = 0;
-    if (!names || names->type != MSGPACK_OBJECT_ARRAY)
-        return error_set(err, ERR_PROTOCOL, "register: there are no %s", field);
-    for (uint32_t i = 0; !code && i < names->via.array.size; i++) {
-        const msgpack_object *name = &names->via.array.ptr[i];
-        struct edge edge;
-        if (name->type != MSGPACK_OBJECT_STR)
-            code = error_set(err, ERR_PROTOCOL, "register: %s are texts", field);
-        else
-            code = graph_parse_edge(
-                graph, arena_strndup(&arena, name->via.str.ptr, name->via.str.size), &edge, err);
-        if (!code && edge.slot == CONTROL_SLOT && !are_nodes)
-            code = error_set(err, ERR_PROTOCOL, "register: '%s' is no tensor",
-                             graph_node(graph, edge.node)->name);
-        if (!code)
-            vec_push(edges, edge);
+    if (!names || names->type != MSGPACK_OBJECT_ARRAY) {
+        error_set(err, ERR_PROTOCOL, "register: there are no %s", field);
+        return NULL;
     }
-    arena_release(&arena);
-    return code;
+    *n = (int)names->via.array.size;
+    struct edge *edges = arena_array(arena, (size_t)*n + 1, sizeof *edges);
+    for (int i = 0; i < *n && !err->code; i++) {
+        const msgpack_object *name = &names->via.array.ptr[i];
+        if (name->type != MSGPACK_OBJECT_STR)
+            error_set(err, ERR_PROTOCOL, "register: %s are texts", field);
+        else if (!graph_parse_edge(graph,
+                                   arena_strndup(arena, name->via.str.ptr, name->via.str.size),
+                                   &edges[i], err) &&
+                 edges[i].slot == CONTROL_SLOT && !are_nodes)
+            error_set(err, ERR_PROTOCOL, "register: '%s' is no tensor",
+                      graph_node(graph, edges[i].node)->name);
+    }
+    return err->code ? NULL : edges;
 }
 
 static bool read_number(const msgpack_object *object, int *number)
@@ -696,28 +685,28 @@ static int read_order(const struct graph *graph, const struct query *query, plan
 static int verb_register(struct served_session *served, const struct query *query,
                          struct error *err)
 {
-    edge_vec targets = VEC_INIT;
+    const struct graph *graph = served->graph;
+    struct edge *targets = NULL;
     struct handle *handle = mem_alloc(sizeof *handle);
-    int code =
-        FAILPOINT("server.register") ? error_set(err, ERR_RETRY, "failpoint server.register") : 0;
-    if (!code && served->handles.n >= SERVER_HANDLES_MAX)
-        code = error_set(err, ERR_PROTOCOL, "register: there are %zu handles already",
-                         served->handles.n);
-    if (!code)
-        code = read_names(served->graph, query, "feeds", &handle->feeds, err);
-    if (!code)
-        code = read_names(served->graph, query, "fetches", &handle->fetches, err);
-    if (!code)
-        code = read_names(served->graph, query, "targets", &targets, err);
-    if (!code)
-        code = read_order(served->graph, query, &handle->order, err);
-    for (size_t i = 0; i < targets.n; i++)
-        vec_push(&handle->targets, targets.items[i].node);
-    vec_release(&targets);
-    if (code) {
+    struct session_call *call = &handle->call;
+    struct arena *arena = &handle->arena;
+    if (FAILPOINT("server.register"))
+        error_set(err, ERR_RETRY, "failpoint server.register");
+    else if (served->handles.n >= SERVER_HANDLES_MAX)
+        error_set(err, ERR_PROTOCOL, "register: there are %zu handles already", served->handles.n);
+    else if ((call->feeds = read_names(graph, query, "feeds", arena, &call->n_feeds, err)) &&
+             (call->fetches = read_names(graph, query, "fetches", arena, &call->n_fetches, err)) &&
+             (targets = read_names(graph, query, "targets", arena, &call->n_targets, err)))
+        read_order(graph, query, &handle->order, err);
+    if (err->code) {
         handle_free(handle);
-        return code;
+        return err->code;
     }
+    int *nodes = arena_array(arena, (size_t)call->n_targets + 1, sizeof *nodes);
+    for (int i = 0; i < call->n_targets; i++)
+        nodes[i] = targets[i].node;
+    call->targets = nodes;
+    call->order = &handle->order;
     vec_push(&served->handles, handle);
     msgpack_packer *packer = reply_begin(query->peer, query->id, 1);
     if (!packer)

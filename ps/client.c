@@ -177,7 +177,7 @@ static int dial_all(struct client *client, struct error *err)
     client->look = loop_timer_new(conns_loop(client->conns), check_limit, client);
     check_limit(client);
     int code = peers_wait(conns_peers(client->conns), err);
-    loop_timer_free(client->look);
+    loop_event_free(client->look);
     if (client->died.code)
         *err = client->died;
     return client->died.code ? client->died.code : code;

@@ -33,7 +33,7 @@ struct client {
     char *key_path;
     struct error died; /* a task that cannot be reached */
     struct conns *conns;
-    struct loop_timer *look; /* polls `cancelled` while tasks are dialed */
+    struct loop_event *look; /* polls `cancelled` while tasks are dialed */
 };
 
 /* Call client_close in any case. ERR_USAGE: no cluster is named; ERR_CONFIG: it has no such task;

@@ -219,7 +219,7 @@ void shard_free(struct shard *shard)
     serial_queue_free(shard->slow);
     serial_queue_free(shard->writer);
     sum_server_free(shard->sums);
-    loop_timer_free(shard->forget);
+    loop_event_free(shard->forget);
     resource_watch(shard->options.variables, NULL);
     variable_watch(shard->options.variables, NULL);
     shard_cuts_end(shard);

@@ -63,7 +63,7 @@ struct shard {
 
     pthread_mutex_t cuts_lock; /* guards the snapshots; held while values are copied */
     struct shard_cut cuts[SHARD_CUTS];
-    struct loop_timer *forget; /* drops snapshots that nobody fetches any more */
+    struct loop_event *forget; /* drops snapshots that nobody fetches any more */
 
     pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
     struct claims *claims;       /* of a checkpoint made by other shards; NULL: none */

@@ -23,7 +23,7 @@ struct shared_channel {
     struct ring in, out;
     int own_event, peer_event;
     struct link *link;
-    struct event *event;
+    struct loop_event *event;
     struct loop_poller poller;
     atomic_bool waits; /* writing found no room; the loop is to check */
     bool look;         /* the socket has an event */
@@ -114,20 +114,19 @@ static bool arm_rings(void *context, bool sleeps)
     return sleeps && atomic_load(&shared->waits) && ring_has_room(&shared->out);
 }
 
-static void woken(evutil_socket_t fd, short what, void *context)
+/* The loop then polls the rings. */
+static void woken(void *context)
 {
-    struct shared_channel *shared = context;
+    const struct shared_channel *shared = context;
     uint64_t count;
-    (void)what;
-    loop_worked(shared->link->loop); /* the loop then polls the rings */
-    (void)!read(fd, &count, sizeof count);
+    (void)!read(shared->own_event, &count, sizeof count);
 }
 
 static void shared_stop(struct channel *channel)
 {
     struct shared_channel *shared = shared_of(channel);
     loop_remove_poller(shared->link->loop, &shared->poller);
-    event_free(shared->event);
+    loop_event_free(shared->event);
 }
 
 static void shared_free(struct channel *channel)
@@ -223,8 +222,5 @@ void shared_attach(struct channel *channel, struct link *link)
     shared->look = true;
     shared->poller = (struct loop_poller){.poll = poll_rings, .arm = arm_rings, .context = shared};
     loop_add_poller(link->loop, &shared->poller);
-    shared->event =
-        event_new(link->loop->base, shared->own_event, EV_READ | EV_PERSIST, woken, shared);
-    if (!shared->event || event_add(shared->event, NULL))
-        mem_exhausted(0);
+    shared->event = loop_watch_new(link->loop, shared->own_event, woken, shared);
 }

@@ -23,7 +23,7 @@ struct dial {
     int fd; /* being connected, or -1 */
     struct event *event;
     struct link *link; /* whose hello is awaited; or NULL */
-    struct loop_timer *timer;
+    struct loop_event *timer;
     struct error last; /* why the last attempt failed */
     struct dial *next;
 };
@@ -45,7 +45,7 @@ void dial_free(struct dial *dial)
         at = &(*at)->next;
     *at = dial->next;
     stop_connecting(dial);
-    loop_timer_free(dial->timer);
+    loop_event_free(dial->timer);
     mem_free(dial->task);
     mem_free(dial->text);
     mem_free(dial);

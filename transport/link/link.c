@@ -52,7 +52,7 @@ static void finish(struct link *link)
         return;
     link->state = LINK_CLOSED;
     event_free(link->event);
-    loop_timer_free(link->timer);
+    loop_event_free(link->timer);
     if (link->was_open)
         heartbeat_remove(link->loop, &link->heartbeat);
     loop_remove_poller(link->loop, &link->poller);

@@ -75,7 +75,7 @@ struct link {
     double came;               /* when it was accepted */
     struct error unwanted;     /* with a code: the reason to refuse it once its hello came */
     struct loop_poller poller; /* of an open socket */
-    struct loop_timer *timer;  /* first for the handshake, then for the lease */
+    struct loop_event *timer;  /* first for the handshake, then for the lease */
     double checked, silence;   /* time of the last check of the lease; silence at that time */
     uint64_t heard;            /* bytes_in then */
     uint64_t drained;          /* bytes_out at the last check of draining progress */

@@ -32,7 +32,7 @@ struct listener {
     double told;   /* last time that lack of descriptors was reported */
     struct address address;
     struct event *event;
-    struct loop_timer *timer;
+    struct loop_event *timer;
     struct listener *next;
 };
 
@@ -280,7 +280,7 @@ struct listener *listener_next(const struct listener *listener)
 void listener_free(struct listener *listener)
 {
     event_free(listener->event);
-    loop_timer_free(listener->timer);
+    loop_event_free(listener->timer);
     if (address_is_unix(&listener->address))
         unlink(unix_path(&listener->address));
     close(listener->fd);

@@ -14,14 +14,7 @@
 #define LOOKS_WITHOUT_ASKING 8
 #define SOCKETS_POLLED 4 /* with more it is cheaper to ask the system which are readable */
 
-struct loop_timer {
-    struct event *event;
-    struct loop *loop;
-    void (*call)(void *context);
-    void *context;
-};
-
-struct loop_watch {
+struct loop_event {
     struct event *event;
     struct loop *loop;
     void (*call)(void *context);
@@ -31,30 +24,16 @@ struct loop_watch {
 /* Its address identifies the thread. */
 static _Thread_local char this_thread;
 
-static void woken(evutil_socket_t fd, short what, void *context)
+static void woken(void *context)
 {
+    struct loop *loop = context;
     uint64_t count;
-    (void)what;
-    loop_worked(context);
-    if (read(fd, &count, sizeof count) < 0)
-        return; /* another reason woke it */
-}
-
-static int open_wake(struct loop *loop, struct error *err)
-{
-    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (loop->wake_fd < 0)
-        return error_set_errno(err, ERR_OS, "an event loop");
-    loop->wake = event_new(loop->base, loop->wake_fd, EV_READ | EV_PERSIST, woken, loop);
-    if (!loop->wake || event_add(loop->wake, NULL))
-        return error_set(err, ERR_OS, "an event loop: no event");
-    return 0;
+    (void)!read(loop->wake_fd, &count, sizeof count); /* nothing: another reason woke it */
 }
 
 struct loop *loop_new(struct error *err)
 {
     struct loop *loop = mem_alloc(sizeof *loop);
-    loop->wake_fd = -1;
     pthread_mutex_init(&loop->lock, NULL);
     busy_poll_init(&loop->busy_poll);
     struct event_config *config = event_config_new();
@@ -63,10 +42,14 @@ struct loop *loop_new(struct error *err)
         loop->base = event_base_new_with_config(config);
         event_config_free(config);
     }
-    if (loop->base ? !open_wake(loop, err) : !error_set_errno(err, ERR_OS, "an event loop"))
-        return loop;
-    loop_free(loop);
-    return NULL;
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (!loop->base || loop->wake_fd < 0) {
+        error_set_errno(err, ERR_OS, "an event loop");
+        loop_free(loop);
+        return NULL;
+    }
+    loop->wake = loop_watch_new(loop, loop->wake_fd, woken, loop);
+    return loop;
 }
 
 void loop_free(struct loop *loop)
@@ -75,8 +58,7 @@ void loop_free(struct loop *loop)
         return;
     BUG_ON(atomic_load(&loop->runner));
     heartbeat_free(loop->heartbeat);
-    if (loop->wake)
-        event_free(loop->wake);
+    loop_event_free(loop->wake);
     if (loop->base)
         event_base_free(loop->base);
     if (loop->wake_fd >= 0)
@@ -266,7 +248,7 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
     bool late = false, held;
     if (until(context))
         return true;
-    struct loop_timer *timer = timeout >= 0 ? loop_timer_new(loop, passed, &late) : NULL;
+    struct loop_event *timer = timeout >= 0 ? loop_timer_new(loop, passed, &late) : NULL;
     if (timer)
         loop_timer_set(timer, timeout);
     enter(loop);
@@ -276,29 +258,43 @@ bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *conte
     if (!held && !late)
         atomic_store(&loop->stopped, false);
     leave_loop(loop);
-    loop_timer_free(timer);
+    loop_event_free(timer);
     return held;
 }
 
-static void timer_fired(evutil_socket_t fd, short what, void *context)
+static void fired(evutil_socket_t fd, short what, void *context)
 {
-    struct loop_timer *timer = context;
+    struct loop_event *event = context;
     (void)fd, (void)what;
-    loop_worked(timer->loop);
-    timer->call(timer->context);
+    loop_worked(event->loop);
+    event->call(event->context);
 }
 
-struct loop_timer *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context)
+/* A timer has no descriptor. */
+static struct loop_event *event_of(struct loop *loop, int fd, void (*call)(void *context),
+                                   void *context)
 {
-    struct loop_timer *timer = mem_alloc(sizeof *timer);
-    *timer = (struct loop_timer){.loop = loop, .call = call, .context = context};
-    timer->event = evtimer_new(loop->base, timer_fired, timer);
-    if (!timer->event)
+    struct loop_event *event = mem_alloc(sizeof *event);
+    bool watches = fd >= 0;
+    *event = (struct loop_event){.loop = loop, .call = call, .context = context};
+    event->event = event_new(loop->base, fd, watches ? EV_READ | EV_PERSIST : 0, fired, event);
+    if (!event->event || (watches && event_add(event->event, NULL)))
         mem_exhausted(0);
-    return timer;
+    return event;
 }
 
-void loop_timer_set(struct loop_timer *timer, double seconds)
+struct loop_event *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context)
+{
+    return event_of(loop, -1, call, context);
+}
+
+struct loop_event *loop_watch_new(struct loop *loop, int fd, void (*call)(void *context),
+                                  void *context)
+{
+    return event_of(loop, fd, call, context);
+}
+
+void loop_timer_set(struct loop_event *timer, double seconds)
 {
     struct timeval after = {(time_t)seconds,
                             (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)};
@@ -308,37 +304,10 @@ void loop_timer_set(struct loop_timer *timer, double seconds)
         evtimer_add(timer->event, &after);
 }
 
-void loop_timer_free(struct loop_timer *timer)
+void loop_event_free(struct loop_event *event)
 {
-    if (!timer)
+    if (!event)
         return;
-    event_free(timer->event);
-    mem_free(timer);
-}
-
-static void watch_fired(evutil_socket_t fd, short what, void *context)
-{
-    struct loop_watch *watch = context;
-    (void)fd, (void)what;
-    loop_worked(watch->loop);
-    watch->call(watch->context);
-}
-
-struct loop_watch *loop_watch_new(struct loop *loop, int fd, void (*call)(void *context),
-                                  void *context)
-{
-    struct loop_watch *watch = mem_alloc(sizeof *watch);
-    *watch = (struct loop_watch){.loop = loop, .call = call, .context = context};
-    watch->event = event_new(loop->base, fd, EV_READ | EV_PERSIST, watch_fired, watch);
-    if (!watch->event || event_add(watch->event, NULL))
-        mem_exhausted(0);
-    return watch;
-}
-
-void loop_watch_free(struct loop_watch *watch)
-{
-    if (!watch)
-        return;
-    event_free(watch->event);
-    mem_free(watch);
+    event_free(event->event);
+    mem_free(event);
 }

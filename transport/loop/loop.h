@@ -22,7 +22,7 @@
 #include "base/time.h"
 
 struct loop;
-struct loop_timer;
+struct loop_event;
 
 /* ERR_OS. */
 struct loop *loop_new(struct error *err);
@@ -61,19 +61,15 @@ double loop_longest_stillness(const struct loop *loop);
  * 50 with two or more cores. Call it before the loop runs. */
 void loop_set_polling(struct loop *loop, double microseconds);
 
-/* ---- timers: in the loop's thread, or while the loop does not run ---- */
+/* ---- events: in the loop's thread, or while the loop does not run ---- */
 
-struct loop_timer *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context);
-void loop_timer_set(struct loop_timer *timer, double seconds); /* once, from now; < 0: off */
-void loop_timer_free(struct loop_timer *timer);
+struct loop_event *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context);
+void loop_timer_set(struct loop_event *timer, double seconds); /* once, from now; < 0: off */
 
-/* ---- file descriptors other than links (standard input, a signal, a pipe): as timers ---- */
-
-struct loop_watch;
-
-/* Calls `call` whenever `fd` is readable. The caller keeps owning the descriptor. */
-struct loop_watch *loop_watch_new(struct loop *loop, int fd, void (*call)(void *context),
+/* For descriptors other than links (standard input, a signal, a pipe): calls `call` whenever `fd`
+ * is readable. The caller keeps owning the descriptor. */
+struct loop_event *loop_watch_new(struct loop *loop, int fd, void (*call)(void *context),
                                   void *context);
-void loop_watch_free(struct loop_watch *watch);
+void loop_event_free(struct loop_event *event);
 
 #endif

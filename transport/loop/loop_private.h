@@ -48,7 +48,7 @@ struct loop {
     struct loop_calls calls, running;
     atomic_bool has_calls, asleep;
     int wake_fd;
-    struct event *wake;
+    struct loop_event *wake;
     atomic_bool stopped;
     _Atomic(const void *) runner; /* identifies the running thread; NULL: none */
     bool worked;                  /* this round has handled an event */

@@ -14,7 +14,7 @@ struct service {
     struct device_set devices;
     struct variable_store *variables;
     struct server *server;
-    struct loop_watch *stop;
+    struct loop_event *stop;
 };
 
 static void told_to_end(void *context)
@@ -85,7 +85,7 @@ static void close_all(struct service *s)
     if (s->options->closing)
         s->options->closing(s->options->context);
     if (s->stop)
-        loop_watch_free(s->stop);
+        loop_event_free(s->stop);
     server_free(s->server);
     member_close(&s->member);
     device_set_release(&s->devices);

@@ -69,7 +69,7 @@ struct served_session {
 
     /* Kept until the session is open. */
     uint64_t open_query;
-    struct loop_timer *deadline;
+    struct loop_event *deadline;
 
     pthread_mutex_t lock;  /* guards the members below */
     enum served_life life; /* changed in the loop's thread only */
@@ -146,7 +146,7 @@ static void served_free(struct served_session *served)
         at = &(*at)->next;
     *at = served->next;
     if (served->deadline)
-        loop_timer_free(served->deadline);
+        loop_event_free(served->deadline);
     serial_queue_add(server->graphs, release, served); /* the queue ends after the last session */
 }
 
@@ -436,7 +436,7 @@ static void try_reply(struct served_session *served)
     if (exchange_lacks(served->exchange, NULL) ||
         served_react(served, SERVED_WHOLE) != SERVED_GO_ON)
         return;
-    loop_timer_free(served->deadline);
+    loop_event_free(served->deadline);
     served->deadline = NULL;
     msgpack_packer *packer = reply_begin(served->owner, served->open_query, 1);
     if (!packer)

@@ -24,7 +24,7 @@ struct conns {
     struct peers *peers;
     struct exchanges *exchanges;
     struct segments *segments;
-    struct loop_timer *timer; /* trims unused memory */
+    struct loop_event *timer; /* trims unused memory */
     VEC(struct conns_verb) verbs;
     struct error refused; /* why requests are refused; code 0: they are not */
     struct conns_watcher *watchers;
@@ -365,7 +365,7 @@ void conns_free(struct conns *conns)
     if (conns->peers)
         peers_free(conns->peers);
     if (conns->loop) {
-        loop_timer_free(conns->timer);
+        loop_event_free(conns->timer);
         loop_free(conns->loop);
     }
     exchanges_free(conns->exchanges);

@@ -457,11 +457,11 @@ static void test_loop(void **state)
     assert_false(loop_run_until(loop, is_three, &n, 0.05));
     /* libevent reads the coarse clock, which stands for up to 10 ms. */
     assert_true(time_now() - start >= 0.035);
-    struct loop_timer *timer = loop_timer_new(loop, posted, &n);
+    struct loop_event *timer = loop_timer_new(loop, posted, &n);
     n = 2;
     loop_timer_set(timer, 0.01);
     assert_true(loop_run_until(loop, is_three, &n, 1));
-    loop_timer_free(timer);
+    loop_event_free(timer);
     loop_stop(loop);
     must(loop_run(loop, &err), &err);
     assert_false(loop_is_current(loop));

@@ -28,7 +28,7 @@ struct channel_type {
     ssize_t (*read)(struct channel *channel, const struct iovec *vectors, int n);
     ssize_t (*write)(struct channel *channel, const struct iovec *vectors, int n);
 
-    /* Returns a text for the last error of read or write, given its errno. */
+    /* Returns a text for the last error of read or write, given its errno. NULL: errno_text. */
     const char *(*error_text)(struct channel *channel, int number);
     void (*ready)(struct channel *channel); /* the socket became ready; may be NULL */
     void (*stop)(struct channel *channel);  /* removes it from the loop; may be NULL */
@@ -48,5 +48,11 @@ struct channel *channel_socket_new(int fd);
 /* As strerror, in the form for use within a message: "connection refused". The text belongs to the
  * calling thread. */
 const char *errno_text(int number);
+
+static inline const char *channel_error_text(struct channel *channel, int number)
+{
+    return channel->type->error_text ? channel->type->error_text(channel, number)
+                                     : errno_text(number);
+}
 
 #endif

@@ -71,12 +71,6 @@ static ssize_t fd_channel_write(struct channel *channel, const struct iovec *vec
     return sent;
 }
 
-static const char *fd_channel_error(struct channel *channel, int number)
-{
-    (void)channel;
-    return errno_text(number);
-}
-
 static void fd_channel_free(struct channel *channel)
 {
     struct fd_channel *fd_channel = (struct fd_channel *)channel;
@@ -85,10 +79,8 @@ static void fd_channel_free(struct channel *channel)
     mem_free(fd_channel);
 }
 
-static const struct channel_type fd_channel_type = {.read = fd_channel_read,
-                                                    .write = fd_channel_write,
-                                                    .error_text = fd_channel_error,
-                                                    .free = fd_channel_free};
+static const struct channel_type fd_channel_type = {
+    .read = fd_channel_read, .write = fd_channel_write, .free = fd_channel_free};
 
 struct channel *channel_with_fds(int fd)
 {

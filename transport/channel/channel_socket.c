@@ -34,19 +34,13 @@ static ssize_t socket_write(struct channel *channel, const struct iovec *vectors
     return sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static const char *socket_error(struct channel *channel, int number)
-{
-    (void)channel;
-    return errno_text(number);
-}
-
 static void socket_free(struct channel *channel)
 {
     mem_free(channel);
 }
 
 static const struct channel_type socket_type = {
-    .read = socket_read, .write = socket_write, .error_text = socket_error, .free = socket_free};
+    .read = socket_read, .write = socket_write, .free = socket_free};
 
 struct channel *channel_socket_new(int fd)
 {

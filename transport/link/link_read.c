@@ -238,8 +238,7 @@ void link_can_read(struct link *link)
                 if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
                     link->refusal = REFUSAL_GARBAGE;
                 error_set(&err, ERR_UNAVAILABLE, "%s",
-                          n ? link->channel->type->error_text(link->channel, errno)
-                            : "connection closed");
+                          n ? channel_error_text(link->channel, errno) : "connection closed");
                 link_fail(link, &err);
             }
             return;

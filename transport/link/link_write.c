@@ -93,7 +93,7 @@ static void write_records(struct link *link, bool some)
             /* No thread writes any more. */
             int number = errno;
             error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
-                      link->channel->type->error_text(link->channel, number));
+                      channel_error_text(link->channel, number));
             link_retain(link);
             loop_post(link->loop, write_failed_posted, link);
         }

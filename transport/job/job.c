@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/patience.h"
 #include "base/str.h"
@@ -21,6 +22,7 @@
 #include "transport/job/job_private.h"
 
 #define KEY_BYTES 32
+#define CLUSTER_BYTES ((size_t)64 << 20)
 
 /* ---- the folder ---- */
 
@@ -87,12 +89,12 @@ static int check_is_over(const struct job *job, const char *name, struct error *
 }
 
 /* Calls `each` for every name in the folder except "." and "..", until one fails. */
-static int for_each(const struct job *job, const char *folder,
+static int for_each(const struct job *job,
                     int (*each)(const struct job *, const char *, struct error *),
                     struct error *err)
 {
-    DIR *all = opendir(folder);
-    int code = all ? 0 : error_set_errno(err, ERR_IO, "job directory %s", folder);
+    DIR *all = opendir(job->folder);
+    int code = all ? 0 : error_set_errno(err, ERR_IO, "job directory %s", job->folder);
     struct dirent *entry;
     while (!code && (entry = readdir(all)))
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
@@ -115,8 +117,8 @@ static int remove_of_running(const struct job *job, const char *name, struct err
 
 int job_end(struct job *job, struct error *err)
 {
-    int code = for_each(job, job->folder, check_is_over, err);
-    return code ? code : for_each(job, job->folder, remove_of_running, err);
+    int code = for_each(job, check_is_over, err);
+    return code ? code : for_each(job, remove_of_running, err);
 }
 
 static int write_key(const struct job *job, struct error *err)
@@ -151,21 +153,6 @@ int job_create(struct job *job, const char *folder, const char *cluster, struct 
     if (code)
         job_close(job);
     return code;
-}
-
-static int read_text(const char *path, struct str *text, struct error *err)
-{
-    char bytes[4096];
-    size_t n;
-    FILE *file = fopen(path, "re");
-    while (file && (n = fread(bytes, 1, sizeof bytes, file)))
-        str_append_bytes(text, bytes, n);
-    bool failed = !file || ferror(file);
-    if (failed)
-        error_set_errno(err, ERR_NOINPUT, "%s", path);
-    if (file)
-        fclose(file);
-    return failed ? err->code : 0;
 }
 
 /* Checks both sockets of each process, to report a path that is too long before any is created. */
@@ -204,7 +191,7 @@ int job_begin_text(const char *folder, const char *text, const char *name, struc
 int job_begin(const char *folder, const char *cluster_path, struct error *err)
 {
     struct str text = STR_INIT;
-    int code = read_text(cluster_path, &text, err);
+    int code = file_read(cluster_path, CLUSTER_BYTES, &text, err);
     if (!code)
         code = job_begin_text(folder, str_text(&text), cluster_path, err);
     str_release(&text);

@@ -16,10 +16,11 @@ enum link_refusal {
     REFUSAL_NO_TLS,
     REFUSAL_HTTP,
     REFUSAL_GARBAGE,
-    REFUSAL_WRONG_JOB,
     REFUSAL_WRONG_VERSION,
     REFUSAL_TIMEOUT,
     REFUSAL_OLD,
+    REFUSAL_TOO_MANY,
+    REFUSALS,
 };
 
 /* Guesses the kind of the peer from its first bytes if they are no hello; sets the error

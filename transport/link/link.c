@@ -37,7 +37,6 @@ void link_release(struct link *link)
     link_stop_reading(link);
     send_queue_release(&link->out);
     mem_free(link->buffer);
-    mem_free((void *)(uintptr_t)link->peer.job);
     mem_free((void *)(uintptr_t)link->peer.task);
     mem_free(link->address);
     mem_free(link->name);
@@ -267,7 +266,7 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link->dialed = expected != NULL;
     link->expected = expected ? mem_strdup(expected) : NULL;
     link->address = mem_strdup(address);
-    link->peer = (struct link_hello){mem_strdup(""), mem_strdup(""), 0};
+    link->peer = (struct link_hello){mem_strdup(""), 0};
     link->buffer = mem_alloc(BUFFER_BYTES);
     link_make_name(link);
     send_queue_init(&link->out, true,

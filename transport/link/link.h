@@ -50,7 +50,6 @@ struct link_handler {
 
 /* One end of a link. */
 struct link_hello {
-    const char *job;      /* "" for none; peers of different jobs refuse each other */
     const char *task;     /* "ps:0", "worker:1"; "" for a tool */
     uint64_t incarnation; /* larger for a later start of the task; at most INT64_MAX */
 };

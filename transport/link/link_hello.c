@@ -31,11 +31,10 @@ void link_send_hello(struct link *link)
 {
     const struct link_config *config = link->config;
     bool shared = link_asks_shared(link);
-    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 8 + shared);
+    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 7 + shared);
     pack_key_int(packer, "major", STREAM_MAJOR);
     pack_key_int(packer, "minor", STREAM_MINOR);
     pack_key_text(packer, "producer", config->producer);
-    pack_key_text(packer, "job", config->self.job);
     pack_key_text(packer, "task", config->self.task);
     pack_key_uint(packer, "incarnation", config->self.incarnation);
     pack_key_float(packer, "lease", config->lease);
@@ -65,22 +64,16 @@ int link_take_hello(struct link *link, struct record *record, struct error *err)
                          (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
     }
     const msgpack_object *header = &record->header;
-    const char *job = record_text(header, "job"), *task = record_text(header, "task");
+    const char *task = record_text(header, "task");
     int64_t incarnation;
-    if (!job || !is_short(job) || !task || !is_short(task) ||
-        !record_get_int(header, "incarnation", &incarnation) || incarnation < 0)
+    if (!task || !is_short(task) || !record_get_int(header, "incarnation", &incarnation) ||
+        incarnation < 0)
         return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
-    mem_free((void *)(uintptr_t)link->peer.job);
     mem_free((void *)(uintptr_t)link->peer.task);
-    link->peer = (struct link_hello){mem_strdup(job), mem_strdup(task), (uint64_t)incarnation};
+    link->peer = (struct link_hello){mem_strdup(task), (uint64_t)incarnation};
     if (!record_get_float(header, "lease", &link->peer_lease) ||
         !(link->peer_lease >= LEASE_MIN && link->peer_lease <= LEASE_MAX))
         link->peer_lease = link->config->lease;
-    const char *own = link->config->self.job;
-    if (*job && *own && strcmp(job, own)) {
-        link->refusal = REFUSAL_WRONG_JOB;
-        return error_set(err, ERR_CONFIG, "jobs '%s' and '%s' differ", job, own);
-    }
     if (link->expected && *link->expected && strcmp(link->expected, task))
         return error_set(err, ERR_CONFIG, "'%s' is there instead of '%s'", task, link->expected);
     if (link->config->hello(link->config->context, link, err))

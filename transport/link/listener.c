@@ -87,7 +87,7 @@ static int check_allowed(const struct peers *peers, const struct address *addres
 static void count_too_many(struct peers *peers)
 {
     pthread_mutex_lock(&peers->lock);
-    peers->refused.too_many++;
+    peers->refused.by[REFUSAL_TOO_MANY]++;
     pthread_mutex_unlock(&peers->lock);
 }
 

@@ -147,20 +147,8 @@ static void closed(void *context, struct link *link, const struct error *why)
     }
     if (!link->dialed) {
         peers->n_waiting--;
-        struct peer_refusals *refused = &peers->refused;
-        uint64_t *const counters[] = {
-            [REFUSAL_WRONG_KEY] = &refused->wrong_key,
-            [REFUSAL_NO_TLS] = &refused->no_tls,
-            [REFUSAL_HTTP] = &refused->http,
-            [REFUSAL_GARBAGE] = &refused->garbage,
-            [REFUSAL_WRONG_JOB] = &refused->wrong_job,
-            [REFUSAL_WRONG_VERSION] = &refused->wrong_version,
-            [REFUSAL_TIMEOUT] = &refused->timeout,
-            [REFUSAL_OLD] = &refused->old,
-        };
         pthread_mutex_lock(&peers->lock);
-        if (link->refusal != REFUSAL_NONE)
-            ++*counters[link->refusal];
+        peers->refused.by[link->refusal]++;
         pthread_mutex_unlock(&peers->lock);
     } else {
         dial_lost(peers, link, why);
@@ -178,14 +166,12 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
     peers->options = *options;
     peers->handler = *handler;
     peers->tls = tls;
-    peers->job = copy(options->job);
     peers->task = copy(options->task);
     peers->producer = copy(options->producer);
     peers->folder = options->folder ? copy(options->folder) : NULL;
     pthread_mutex_init(&peers->lock, NULL);
     peers->config = (struct link_config){
-        .self = {peers->job, peers->task,
-                 options->incarnation ? options->incarnation : make_incarnation()},
+        .self = {peers->task, options->incarnation ? options->incarnation : make_incarnation()},
         .producer = peers->producer,
         .lease = options->lease > 0 ? options->lease : LEASE_SECONDS,
         .handshake = options->hello > 0 ? options->hello : HELLO_SECONDS,
@@ -227,7 +213,6 @@ void peers_free(struct peers *peers)
         mem_free((void *)(uintptr_t)peers->newest.slots[i].key);
     map_release(&peers->newest);
     pthread_mutex_destroy(&peers->lock);
-    mem_free(peers->job);
     mem_free(peers->task);
     mem_free(peers->producer);
     mem_free(peers->folder);

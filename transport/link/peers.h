@@ -11,12 +11,12 @@
 #define TF_TRANSPORT_PEERS_H
 
 #include "transport/channel/address.h"
+#include "transport/channel/link_refusal.h"
 #include "transport/link/link.h"
 
 struct peers;
 
 struct peers_options {
-    const char *job;       /* "" or NULL: none; such an end talks to every job */
     const char *task;      /* "ps:0"; "" or NULL: a tool, which cannot be found by name */
     uint64_t incarnation;  /* 0: from the clock, larger for a later start */
     const char *producer;  /* for the hello: "tf-ps 1.0" */
@@ -81,9 +81,9 @@ void peers_trim(struct peers *peers, double seconds);
 struct loop *peers_loop(const struct peers *peers);
 const struct link_hello *peers_self(const struct peers *peers);
 
-/* Connections refused before they were links, by reason. Any thread. */
+/* Connections that ended before they were links, by reason. Any thread. */
 struct peer_refusals {
-    uint64_t wrong_key, no_tls, http, garbage, wrong_job, wrong_version, timeout, too_many, old;
+    uint64_t by[REFUSALS]; /* REFUSAL_NONE: they were not refused */
 };
 
 struct peer_refusals peers_refused(const struct peers *peers);

@@ -19,7 +19,7 @@ struct peers {
     struct peers_options options;
     struct peers_handler handler;
     struct link_config config;
-    char *job, *task, *producer, *folder;
+    char *task, *producer, *folder;
     struct tls *tls;          /* NULL: no key */
     VEC(struct link *) links; /* all, open or not; for the loop's thread */
     struct dial *dials;

@@ -92,7 +92,6 @@ static void exchange_kinds(struct end *client)
 static void exchange(const char *address, struct peers_options options)
 {
     struct end server, client;
-    options.job = "test";
     options.producer = "test";
     options.no_key = !options.key_file;
     options.task = "ps:0";
@@ -102,7 +101,6 @@ static void exchange(const char *address, struct peers_options options)
     end_start(&client, &options);
     end_connect(&client, &server, "ps:0");
     assert_string_equal(link_peer(client.link)->task, "ps:0");
-    assert_string_equal(link_peer(client.link)->job, "test");
     assert_true(link_is_dialed(client.link));
     exchange_sizes(&client);
     exchange_both_ways(&client);

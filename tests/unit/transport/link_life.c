@@ -16,8 +16,7 @@
 
 static struct peers_options options_of(const char *task)
 {
-    return (struct peers_options){
-        .job = "test", .task = task, .producer = "test", .no_key = true, .lease = LEASE};
+    return (struct peers_options){.task = task, .producer = "test", .no_key = true, .lease = LEASE};
 }
 
 static struct peers_options short_options_of(const char *task)
@@ -397,7 +396,7 @@ static void test_newer_incarnation(void **state)
     assert_int_equal(link_peer(found)->incarnation, 2);
     link_release(found);
     assert_null(peers_find(server.peers, "worker:1"));
-    assert_int_equal(peers_refused(server.peers).old, 1);
+    assert_int_equal(peers_refused(server.peers).by[REFUSAL_OLD], 1);
     end_stop(&zombie);
     end_stop(&first);
     end_stop(&second);

@@ -35,9 +35,9 @@ static void add_welcome(struct str *bytes)
 {
     struct error err = ERROR_INIT;
     struct encoder encoder = {0};
-    msgpack_packer *packer = encoder_begin(&encoder, RECORD_HELLO, 7);
-    static const char *const texts[] = {"producer", "test", "job", "test", "task", ""};
-    for (int i = 0; i < 6; i++)
+    msgpack_packer *packer = encoder_begin(&encoder, RECORD_HELLO, 6);
+    static const char *const texts[] = {"producer", "test", "task", ""};
+    for (int i = 0; i < 4; i++)
         pack_text(packer, texts[i]);
     pack_key(packer, "minor");
     msgpack_pack_int(packer, STREAM_MINOR);

@@ -14,7 +14,7 @@
 
 static struct peers_options options_of(const char *task)
 {
-    return (struct peers_options){.job = "test", .task = task, .producer = "test", .no_key = true};
+    return (struct peers_options){.task = task, .producer = "test", .no_key = true};
 }
 
 static void make_value(struct named_tensor *named, int64_t n, uint32_t seed)

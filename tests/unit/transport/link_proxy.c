@@ -75,8 +75,7 @@ struct scene {
 
 static struct peers_options options_of(const struct scene *scene, const char *task, bool tls)
 {
-    return (struct peers_options){.job = "test",
-                                  .task = task,
+    return (struct peers_options){.task = task,
                                   .producer = "test",
                                   .key_file = tls ? scene->key : NULL,
                                   .no_key = !tls,

@@ -44,12 +44,8 @@ static int tear_down(void **state)
 
 static struct peers_options options_of(const char *task, const char *key)
 {
-    return (struct peers_options){.job = "test",
-                                  .task = task,
-                                  .producer = "test",
-                                  .key_file = key,
-                                  .no_key = !key,
-                                  .hello = 0.3};
+    return (struct peers_options){
+        .task = task, .producer = "test", .key_file = key, .no_key = !key, .hello = 0.3};
 }
 
 static void check_alive(struct end *server, const char *key)
@@ -104,14 +100,14 @@ static void test_wrong_key(void **state)
     refused(&server, options_of("worker:0", NULL), ERR_CONFIG, "a key is needed there");
     check_alive(&server, key_a);
     struct peer_refusals counts = peers_refused(server.peers);
-    assert_int_equal(counts.wrong_key, 1);
-    assert_int_equal(counts.no_tls, 1);
+    assert_int_equal(counts.by[REFUSAL_WRONG_KEY], 1);
+    assert_int_equal(counts.by[REFUSAL_NO_TLS], 1);
     end_stop(&server);
     end_serve(&server, options_of("ps:0", NULL), "127.0.0.1:0");
     refused(&server, options_of("worker:0", key_a), ERR_PROTOCOL,
             "no TLS there: the other side has no key");
     check_alive(&server, NULL);
-    assert_int_equal(peers_refused(server.peers).wrong_key, 1);
+    assert_int_equal(peers_refused(server.peers).by[REFUSAL_WRONG_KEY], 1);
     end_stop(&server);
 }
 
@@ -160,19 +156,6 @@ static void test_listening_needs_a_key(void **state)
     end_stop(&end);
 }
 
-static void test_wrong_job(void **state)
-{
-    (void)state;
-    struct end server;
-    struct peers_options options = options_of("worker:0", NULL);
-    end_serve(&server, options_of("ps:0", NULL), "127.0.0.1:0");
-    options.job = "other";
-    refused(&server, options, ERR_CONFIG, "differ");
-    check_alive(&server, NULL);
-    assert_int_equal(peers_refused(server.peers).wrong_job, 1);
-    end_stop(&server);
-}
-
 static void test_wrong_task(void **state)
 {
     (void)state;
@@ -206,8 +189,10 @@ static double close_after(const struct end *server, const void *bytes, size_t n)
 
 static uint64_t all_refused(const struct peer_refusals *r)
 {
-    return r->wrong_key + r->no_tls + r->http + r->garbage + r->wrong_job + r->wrong_version +
-           r->timeout + r->too_many + r->old;
+    uint64_t n = 0;
+    for (int by = REFUSAL_NONE + 1; by < REFUSALS; by++)
+        n += r->by[by];
+    return n;
 }
 
 static void strangers(const char *key)
@@ -224,10 +209,10 @@ static void strangers(const char *key)
     double silent = close_after(&server, "", 0); /* sends nothing */
     assert_true(silent > 0.25 && silent < 1);
     struct peer_refusals counts = peers_refused(server.peers);
-    assert_int_equal(counts.http, 1);
-    assert_int_equal(counts.garbage, key ? 1 : 3);
-    assert_int_equal(counts.no_tls, key ? 2 : 0);
-    assert_int_equal(counts.timeout, 1);
+    assert_int_equal(counts.by[REFUSAL_HTTP], 1);
+    assert_int_equal(counts.by[REFUSAL_GARBAGE], key ? 1 : 3);
+    assert_int_equal(counts.by[REFUSAL_NO_TLS], key ? 2 : 0);
+    assert_int_equal(counts.by[REFUSAL_TIMEOUT], 1);
     assert_int_equal(all_refused(&counts), 5);
     check_alive(&server, key);
     end_stop(&server);
@@ -267,7 +252,7 @@ static void test_slow_loris(void **state)
     assert_true(sent >= 4 && sent < 20);
     close(fd);
     check_alive(&server, NULL);
-    assert_int_equal(peers_refused(server.peers).timeout, 1);
+    assert_int_equal(peers_refused(server.peers).by[REFUSAL_TIMEOUT], 1);
     end_stop(&server);
 }
 
@@ -315,7 +300,7 @@ static void test_wrong_version(void **state)
     assert_non_null(memmem(reply, (size_t)got, text, strlen(text)));
     close(fd);
     str_release(&header);
-    assert_int_equal(peers_refused(server.peers).wrong_version, 1);
+    assert_int_equal(peers_refused(server.peers).by[REFUSAL_WRONG_VERSION], 1);
     end_stop(&server);
 }
 
@@ -331,26 +316,25 @@ static void test_too_many(void **state)
     end_serve(&server, options, "127.0.0.1:0");
     for (int i = 0; i < 300; i++)
         fds[i] = dial_raw(&server);
-    for (int i = 0; i < 1000 && peers_refused(server.peers).too_many < 44; i++)
+    for (int i = 0; i < 1000 && peers_refused(server.peers).by[REFUSAL_TOO_MANY] < 44; i++)
         usleep(10000);
     for (int i = 0; i < 300; i++)
         close(fds[i]);
     check_alive(&server, NULL);
     struct peer_refusals counts = peers_refused(server.peers);
-    assert_true(counts.too_many >= 44);
-    assert_int_equal(counts.timeout, 0);
+    assert_true(counts.by[REFUSAL_TOO_MANY] >= 44);
+    assert_int_equal(counts.by[REFUSAL_TIMEOUT], 0);
     end_stop(&server);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tls),          cmocka_unit_test(test_wrong_key),
-        cmocka_unit_test(test_key_files),    cmocka_unit_test(test_listening_needs_a_key),
-        cmocka_unit_test(test_wrong_job),    cmocka_unit_test(test_wrong_task),
-        cmocka_unit_test(test_strangers),    cmocka_unit_test(test_slow_loris),
-        cmocka_unit_test(test_random_bytes), cmocka_unit_test(test_wrong_version),
-        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_tls),           cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_key_files),     cmocka_unit_test(test_listening_needs_a_key),
+        cmocka_unit_test(test_wrong_task),    cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_slow_loris),    cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_wrong_version), cmocka_unit_test(test_too_many),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

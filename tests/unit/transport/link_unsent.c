@@ -26,7 +26,7 @@
 static struct peers_options options_of(const char *task)
 {
     return (struct peers_options){
-        .job = "test", .task = task, .producer = "test", .no_key = true, .no_shared_memory = true};
+        .task = task, .producer = "test", .no_key = true, .no_shared_memory = true};
 }
 
 struct taken {

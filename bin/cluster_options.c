@@ -9,10 +9,11 @@
 
 struct cluster_options cluster_options = {.parent_pipe = -1};
 
-static void cluster_waiting(void *context, const char *text)
+static void cluster_waiting(void *context, const char *whom, const char *text)
 {
     const struct tool *tool = context;
     char line[512];
+    (void)whom;
     snprintf(line, sizeof line, "%s: %s", cluster_options.task, text);
     tool_say_waiting(tool, line);
 }
@@ -38,10 +39,8 @@ struct member_options cluster_member(struct tool *tool)
                                    .no_key = cluster_options.no_key,
                                    .lease = cluster_options.lease,
                                    .timeout = cluster_options.timeout,
-                                   .waiting = cluster_waiting,
-                                   .tell = cluster_tell,
-                                   .given_up = cluster_given_up,
-                                   .context = tool};
+                                   .news = {cluster_waiting, cluster_tell, tool},
+                                   .given_up = cluster_given_up};
 }
 
 static void client_waiting(void *context, const char *text)

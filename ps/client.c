@@ -211,9 +211,8 @@ int client_open(struct client *client, const struct client_options *options, str
         .peers = {.producer = options->producer,
                   .folder = options->job_folder,
                   .key_file = options->key_file ? options->key_file : client->key_path,
-                  .no_key = options->no_key},
-        .waiting = waits,
-        .context = client};
+                  .no_key = options->no_key,
+                  .news = {.waiting = waits, .context = client}}};
     client->conns = conns_new(&conns, err);
     return client->conns ? dial_all(client, err) : err->code;
 }

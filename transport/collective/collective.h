@@ -74,10 +74,9 @@ struct collective *collective_links_new(struct conns *conns, const struct collec
 struct collective_join {
     const char *const *addresses; /* in the order of the names */
     double seconds;               /* within which all must be connected */
-    /* Both are as in transport/job/member.h, and may be NULL. */
-    void (*waiting)(void *context, const char *text);
+    /* Both as in transport/job/member.h. */
+    const struct peers_news *news;
     bool (*given_up)(void *context);
-    void *context;
 };
 
 /* Dials the servers and the members of larger rank, and waits for those of smaller rank; runs the

@@ -55,21 +55,6 @@ static int take_slot(struct member *member, struct error *err)
     return code;
 }
 
-static void dial_waits(void *context, const char *task, const char *text)
-{
-    const struct member *member = context;
-    (void)task;
-    if (member->options.waiting)
-        member->options.waiting(member->options.context, text);
-}
-
-static void say_waiting(void *context, const char *text)
-{
-    const struct member *member = context;
-    if (member->options.tell)
-        member->options.tell(member->options.context, text);
-}
-
 int member_open(struct member *member, const struct member_options *options, struct error *err)
 {
     char task[TASK_TEXT_BYTES] = "";
@@ -92,10 +77,8 @@ int member_open(struct member *member, const struct member_options *options, str
                   .folder = options->job_folder,
                   .key_file = options->key_file ? options->key_file : member->key_path,
                   .no_key = options->no_key,
-                  .lease = options->lease},
-        .waiting = dial_waits,
-        .tell = say_waiting,
-        .context = member};
+                  .lease = options->lease,
+                  .news = options->news}};
     member->conns = conns_new(&conns, err);
     return member->conns ? 0 : err->code;
 }
@@ -161,18 +144,19 @@ int member_wait_for(struct member *member, const char *const *tasks, size_t n, s
 {
     double start = time_now(), told = start - 0.5, left,
            seconds = member->options.timeout > 0 ? member->options.timeout : 30;
+    const struct peers_news *news = &member->options.news;
     const char *why, *which;
     if (!member->job.folder || member->options.cluster_path)
         return 0;
     while ((why = lacks(member, tasks, n, &which)) && (left = start + seconds - time_now()) > 0) {
         char text[512];
         snprintf(text, sizeof text, "waiting for %s: %s, %.0f s left", which, why, left);
-        if (member->options.waiting && time_now() - told >= 1) {
-            member->options.waiting(member->options.context, text);
+        if (news->waiting && time_now() - told >= 1) {
+            news->waiting(news->context, which, text);
             told = time_now();
         }
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
-        if (member->options.given_up && member->options.given_up(member->options.context))
+        if (member->options.given_up && member->options.given_up(news->context))
             return error_set(err, ERR_CANCELLED, "given up while waiting for %s", which);
         cluster_release(&member->cluster);
         memset(&member->cluster, 0, sizeof member->cluster);

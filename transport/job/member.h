@@ -20,14 +20,10 @@ struct member_options {
     bool no_key;
     double lease, timeout; /* seconds; 0: 3 and 30 */
 
-    /* Receives "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left", once a second;
-     * may be NULL. */
-    void (*waiting)(void *context, const char *text);
-    /* As of struct peers_handler; may be NULL. */
-    void (*tell)(void *context, const char *text);
-    /* Called now and then while waiting: returns whether to give up. May be NULL. */
+    struct peers_news news;
+    /* Called now and then while waiting, with the context of the news: returns whether to give up.
+     * May be NULL. */
     bool (*given_up)(void *context);
-    void *context;
 };
 
 struct member {

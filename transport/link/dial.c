@@ -78,13 +78,13 @@ static void retry_later(struct dial *dial, const struct error *why)
         give_up(dial, &dial->last);
     } else {
         double left = dial->deadline - now;
-        struct peers *peers = dial->peers;
+        const struct peers_news *news = &dial->peers->options.news;
         struct str text = STR_INIT;
-        if (peers->handler.waiting && now - dial->said >= SAY_SECONDS) {
+        if (news->waiting && now - dial->said >= SAY_SECONDS) {
             dial->said = now;
             str_printf(&text, "waiting for %s, %.0f s left", dial->last.text,
                        ceil(dial->deadline - now));
-            peers->handler.waiting(peers->handler.link.context, dial->task, text.data);
+            news->waiting(news->context, dial->task, text.data);
             str_release(&text);
         }
         loop_timer_set(dial->timer, dial->pause < left ? dial->pause : left);

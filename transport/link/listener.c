@@ -122,14 +122,14 @@ static int keep_spare(void)
 
 static void notify_owner(struct listener *listener, const struct error *why)
 {
-    const struct peers_handler *handler = &listener->peers->handler;
+    const struct peers_news *news = &listener->peers->options.news;
     struct str text = STR_INIT;
     double now = time_now();
-    if (!handler->tell || (listener->told && now - listener->told < TELL_SECONDS))
+    if (!news->tell || (listener->told && now - listener->told < TELL_SECONDS))
         return;
     listener->told = now;
     str_printf(&text, "refuses connections at %s: %s", listener->address.text, why->text);
-    handler->tell(handler->link.context, str_text(&text));
+    news->tell(news->context, str_text(&text));
     str_release(&text);
 }
 

@@ -16,7 +16,18 @@
 
 struct peers;
 
+/* What the operator of the process is told; each function may be NULL. */
+struct peers_news {
+    /* A dial waits; called once a second: "waiting for ps:1 at 127.0.0.1:7001: connection refused,
+     * 27 s left". */
+    void (*waiting)(void *context, const char *task, const char *text);
+    /* Occasional reports: "refuses connections at 127.0.0.1:7001: ...". */
+    void (*tell)(void *context, const char *text);
+    void *context;
+};
+
 struct peers_options {
+    struct peers_news news;
     const char *task;      /* "ps:0"; "" or NULL: a tool, which cannot be found by name */
     uint64_t incarnation;  /* 0: from the clock, larger for a later start */
     const char *producer;  /* for the hello: "tf-ps 1.0" */
@@ -37,14 +48,6 @@ struct peers_handler {
     /* A dial was given up: at its deadline, or for a permanent reason (wrong key, another job,
      * another version, replaced). `why` names the task, the address and the last cause. */
     void (*failed)(void *context, const char *task, const struct error *why);
-
-    /* A dial waits; called once a second: "waiting for ps:1 at 127.0.0.1:7001: connection refused,
-     * 27 s left". May be NULL. */
-    void (*waiting)(void *context, const char *task, const char *text);
-
-    /* Occasional reports for the operator of the process: "refuses connections at 127.0.0.1:7001:
-     * ...". May be NULL. */
-    void (*tell)(void *context, const char *text);
 };
 
 /* Copies strings. ERR_NOINPUT, ERR_DENIED (others may read the key), ERR_CONFIG (no key). */

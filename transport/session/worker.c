@@ -51,7 +51,7 @@ static int open_session(struct worker *worker, struct error *err)
                                              .replica = (uint32_t)worker->replica,
                                              .pumps = true,
                                              .given_up = options->member.given_up,
-                                             .context = options->member.context};
+                                             .context = options->member.news.context};
     session.local.plan.outgoing = conns_outgoing(worker->member.conns);
     if (worker->devices.devices.n)
         session.local.plan.device = worker->devices.devices.items[0];
@@ -97,8 +97,8 @@ static void tell_journal(const struct worker *worker)
 {
     const struct member_options *options = &worker->options.member;
     struct error damage;
-    if (journal_take_damage(own_journal(worker), &damage) && options->tell)
-        options->tell(options->context, damage.text);
+    if (journal_take_damage(own_journal(worker), &damage) && options->news.tell)
+        options->news.tell(options->news.context, damage.text);
 }
 
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
@@ -422,7 +422,7 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
     int code = 0;
     while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
         double left = start + seconds - time_now();
-        if (options->given_up && options->given_up(options->context))
+        if (options->given_up && options->given_up(options->news.context))
             return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
                              worker->member.task);
         if (left <= 0) {
@@ -431,11 +431,11 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
                              worker->member.task, node ? node->name : "?", worker->member.job_name,
                              seconds);
         }
-        if (options->waiting && time_now() - told >= 1) {
+        if (options->news.waiting && time_now() - told >= 1) {
             char text[256];
             snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
                      worker->member.job_name, left);
-            options->waiting(options->context, text);
+            options->news.waiting(options->news.context, worker->member.task, text);
             told = time_now();
         }
         nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);

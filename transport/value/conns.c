@@ -300,20 +300,6 @@ static void dial_failed(void *context, const char *task, const struct error *why
     }
 }
 
-static void dial_waits(void *context, const char *task, const char *text)
-{
-    const struct conns *conns = context;
-    if (conns->options.waiting)
-        conns->options.waiting(conns->options.context, task, text);
-}
-
-static void print_notice(void *context, const char *text)
-{
-    const struct conns *conns = context;
-    if (conns->options.tell)
-        conns->options.tell(conns->options.context, text);
-}
-
 static void trim(struct conns *conns, double seconds)
 {
     segments_trim(conns->segments, seconds);
@@ -338,9 +324,7 @@ struct conns *conns_new(const struct conns_options *options, struct error *err)
 {
     struct conns *conns = mem_alloc(sizeof *conns);
     struct peers_handler handler = {.link = {conns, link_opened, link_record, link_closed, place},
-                                    .failed = dial_failed,
-                                    .waiting = dial_waits,
-                                    .tell = print_notice};
+                                    .failed = dial_failed};
     conns->options = *options;
     if (!conns->options.window)
         conns->options.window = WINDOW_BYTES;

@@ -22,11 +22,6 @@ struct conns_options {
                            * processes of a job; 0: 256 MiB */
     size_t segment_bytes; /* of memory for large values that peers of this host map, or that is
                            * mapped from theirs; 0: 4 GiB */
-    /* Called once a second with the reason why a dial waits; may be NULL. */
-    void (*waiting)(void *context, const char *task, const char *text);
-    /* As in struct peers_handler; may be NULL. */
-    void (*tell)(void *context, const char *text);
-    void *context;
 };
 
 /* Creates its loop, too. Errors as of peers_new. */

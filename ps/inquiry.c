@@ -76,21 +76,24 @@ static void replied(struct call *call, const struct record *reply, const struct 
     release(inquiry);
 }
 
-static int ask(struct inquiry_call *asked, struct error *err)
+static void ask(struct inquiry_call *asked)
 {
+    struct error err = ERROR_INIT;
     struct inquiry *inquiry = asked->inquiry;
     const struct task_request *request = &inquiry->request;
     asked->peer = conns_peer(inquiry->conns, asked->task);
-    if (!asked->peer)
-        return error_set(err, ERR_UNAVAILABLE, "%s: there is no link to it", asked->task);
+    if (!asked->peer) {
+        error_set(&err, ERR_UNAVAILABLE, "%s: there is no link to it", asked->task);
+        replied(&asked->call, NULL, &err);
+        return;
+    }
     asked->call.replied = replied;
     msgpack_packer *packer = conns_call_begin(inquiry->conns, asked->peer, request->verb,
-                                              request->n_fields, &asked->call, err);
-    if (!packer)
-        return err->code;
-    if (request->pack)
+                                              request->n_fields, &asked->call);
+    if (packer && request->pack)
         request->pack(request->context, packer);
-    return conns_call(inquiry->conns, &asked->call, request->tensors, request->n_tensors, err);
+    if (packer)
+        conns_call(inquiry->conns, &asked->call, request->tensors, request->n_tensors);
 }
 
 struct inquiry *inquiry_start(struct conns *conns, const char *const *tasks, int n,
@@ -106,12 +109,10 @@ struct inquiry *inquiry_start(struct conns *conns, const char *const *tasks, int
     pthread_mutex_init(&inquiry->lock, NULL);
     time_cond_init(&inquiry->changed);
     for (int i = 0; i < n; i++) {
-        struct error err = ERROR_INIT;
         struct inquiry_call *asked = &inquiry->asked[i];
         asked->inquiry = inquiry;
         asked->task = mem_strdup(tasks[i]);
-        if (ask(asked, &err))
-            replied(&asked->call, NULL, &err);
+        ask(asked);
     }
     return inquiry;
 }

@@ -121,7 +121,6 @@ static void replied(struct call *call, const struct record *reply, const struct 
 
 void watch_ask(struct watch *watch, struct watched_task *task)
 {
-    struct error ignored = ERROR_INIT;
     struct peer *peer;
     double pause = watch->options.lease / 6; /* several replies per lease */
     if (task->asking || time_now() - task->asked < pause)
@@ -130,7 +129,8 @@ void watch_ask(struct watch *watch, struct watched_task *task)
         return;
     task->asked = time_now();
     task->call.replied = replied;
-    if (conns_call_begin(watch->conns, peer, "stats", 0, &task->call, &ignored))
-        task->asking = !conns_call(watch->conns, &task->call, NULL, 0, &ignored);
+    task->asking = true;
+    if (conns_call_begin(watch->conns, peer, "stats", 0, &task->call))
+        conns_call(watch->conns, &task->call, NULL, 0);
     peer_release(peer);
 }

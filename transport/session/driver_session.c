@@ -180,33 +180,26 @@ static void session_replied(struct call *call, const struct record *reply,
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Starts a request to a task; asked_send sends it. Returns NULL after a failure, which is
- * recorded. */
+/* Starts a request to a task; asked_send sends it. Returns NULL after a failure. */
 static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
                                    const struct remote_task *task, const char *verb, int n_fields)
 {
     struct driver_session *session = all->session;
-    struct error err = ERROR_INIT;
     asked->call.replied = session_replied;
     asked->all = all;
     pthread_mutex_lock(&session->lock);
     all->waiting++;
     pthread_mutex_unlock(&session->lock);
-    msgpack_packer *packer = conns_call_begin(session->options.conns, task->peer, verb,
-                                              n_fields + 1, &asked->call, &err);
-    if (!packer) {
-        session_replied(&asked->call, NULL, &err);
-        return NULL;
-    }
-    pack_key_uint(packer, "session", session->id);
+    msgpack_packer *packer =
+        conns_call_begin(session->options.conns, task->peer, verb, n_fields + 1, &asked->call);
+    if (packer)
+        pack_key_uint(packer, "session", session->id);
     return packer;
 }
 
 static void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
 {
-    struct error err = ERROR_INIT;
-    if (conns_call(asked->all->session->options.conns, &asked->call, tensors, n, &err))
-        session_replied(&asked->call, NULL, &err);
+    conns_call(asked->all->session->options.conns, &asked->call, tensors, n);
 }
 
 static bool has_no_more(void *context)
@@ -302,19 +295,17 @@ static void cancel_all(struct driver_step *step, bool local_runs)
         if (step->runs[i].step) {
             /* also parts that are over: they may have announced values that nobody takes now */
             struct call *call = mem_alloc(sizeof *call);
-            struct error ignored = ERROR_INIT;
+            struct conns *conns = session->options.conns;
+            struct peer *peer = peer_retain(step->runs[i].task->peer);
             call->replied = cancel_replied;
-            call->peer = peer_retain(step->runs[i].task->peer);
-            msgpack_packer *packer = conns_call_begin(
-                session->options.conns, step->runs[i].task->peer, "cancel", 4, call, &ignored);
-            if (packer) {
-                pack_key_uint(packer, "session", session->id);
-                pack_key_uint(packer, "step", session->last_step);
-                pack_key_int(packer, "code", step->first.code);
-                pack_key_text(packer, "text", step->first.text);
-            }
-            if (!packer || conns_call(session->options.conns, call, NULL, 0, &ignored))
-                cancel_replied(call, NULL, &ignored);
+            msgpack_packer *packer = conns_call_begin(conns, peer, "cancel", 4, call);
+            if (!packer)
+                continue;
+            pack_key_uint(packer, "session", session->id);
+            pack_key_uint(packer, "step", session->last_step);
+            pack_key_int(packer, "code", step->first.code);
+            pack_key_text(packer, "text", step->first.text);
+            conns_call(conns, call, NULL, 0);
         }
 }
 
@@ -838,14 +829,12 @@ static void start_remote(struct remote_run *run, uint64_t handle)
 {
     struct driver_step *step = run->step;
     struct conns *conns = step->session->options.conns;
-    struct error err = ERROR_INIT;
     size_t n = run->share->feeds.n;
     struct named_tensor *feeds = mem_array(n + 1, sizeof *feeds);
     for (size_t i = 0; i < n; i++)
         feeds[i] = (struct named_tensor){"", step->call->feed_values[run->share->feeds.items[i]]};
     run->call.replied = remote_over;
-    msgpack_packer *packer = conns_call_begin(conns, run->task->peer, "step", 7, &run->call, &err);
-    int code = err.code;
+    msgpack_packer *packer = conns_call_begin(conns, run->task->peer, "step", 7, &run->call);
     if (packer) {
         const struct driver_session *session = step->session;
         pack_key_uint(packer, "session", session->id);
@@ -855,11 +844,9 @@ static void start_remote(struct remote_run *run, uint64_t handle)
         pack_key_uint(packer, "seed", step->step->seed);
         pack_key_uint(packer, "replica", step->step->replica);
         pack_key_uint(packer, "incarnation", step->step->incarnation);
-        code = conns_call(conns, &run->call, feeds, (int)n, &err);
+        conns_call(conns, &run->call, feeds, (int)n);
     }
     mem_free(feeds);
-    if (code) /* else the reply comes, or has come, by itself */
-        remote_over(&run->call, NULL, &err);
 }
 
 static void local_over(struct session_done *done, int code, const struct error *err)

@@ -45,13 +45,16 @@ _Atomic uint64_t *conns_origin(struct conns *conns)
 /* ---- calls ---- */
 
 msgpack_packer *conns_call_begin(struct conns *conns, struct peer *peer, const char *verb,
-                                 int n_fields, struct call *call, struct error *err)
+                                 int n_fields, struct call *call)
 {
+    struct error err = ERROR_INIT;
     call->id = atomic_fetch_add_explicit(&conns->last_call, 1, memory_order_relaxed) + 1;
     call->peer = peer;
-    msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, err);
-    if (!packer)
+    msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, &err);
+    if (!packer) {
+        call->replied(call, NULL, &err);
         return NULL;
+    }
     pack_key_uint(packer, "id", call->id);
     pack_key_text(packer, "verb", verb);
     return packer;
@@ -71,18 +74,18 @@ static struct call *take_call(struct conns *conns, const struct peer *peer, cons
     return call;
 }
 
-int conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n,
-               struct error *err)
+void conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n)
 {
+    struct error err = ERROR_INIT;
     struct peer *peer = call->peer;
     uint64_t id = call->id;
     pthread_mutex_lock(&conns->lock);
     call->next = conns->calls;
     conns->calls = call;
     pthread_mutex_unlock(&conns->lock);
-    int code = peer_end(peer, tensors, n, err);
     /* If the link ended meanwhile, `replied` may have been called already. */
-    return code && take_call(conns, peer, &id) ? code : 0;
+    if (peer_end(peer, tensors, n, &err) && take_call(conns, peer, &id))
+        call->replied(call, NULL, &err);
 }
 
 /* ---- answering ---- */

@@ -66,9 +66,9 @@ _Atomic uint64_t *conns_origin(struct conns *conns);
 
 /* ---- calls ---- */
 
-/* A request in flight, owned by the caller. `replied` is called exactly once, in the loop's thread,
- * with the reply, which is valid during the call, or with the reason for its absence (the peer's
- * error, or its loss). */
+/* A request in flight, owned by the caller. `replied` is called exactly once, in the loop's thread
+ * or that of the request, with the reply, which is valid during the call, or with the reason for
+ * its absence (the peer's error, or its loss). */
 struct call {
     void (*replied)(struct call *call, const struct record *reply, const struct error *failure);
     uint64_t id;
@@ -77,12 +77,10 @@ struct call {
 };
 
 /* Starts a request with `n_fields` fields of the verb; the caller packs them and calls conns_call.
- * Returns NULL if the link is gone: then `replied` is not called. */
+ * Returns NULL if the link is gone. If one of the two fails, `replied` is called within it. */
 msgpack_packer *conns_call_begin(struct conns *conns, struct peer *peer, const char *verb,
-                                 int n_fields, struct call *call, struct error *err);
-/* If it returns an error, `replied` is not called. */
-int conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n,
-               struct error *err);
+                                 int n_fields, struct call *call);
+void conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n);
 
 /* ---- collectives ---- */
 

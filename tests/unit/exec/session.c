@@ -100,13 +100,13 @@ static int ask(struct conns *conns, struct ask *a, const char *verb, const struc
     *a = (struct ask){.call = {.replied = replied}};
     while (fields[n].name)
         n++;
-    msgpack_packer *packer = conns_call_begin(conns, peer, verb, n, &a->call, &a->err);
+    msgpack_packer *packer = conns_call_begin(conns, peer, verb, n, &a->call);
     assert_non_null(packer);
     for (int i = 0; i < n; i++)
         pack(packer, &fields[i]);
     if (tensor)
         named.tensor = *tensor;
-    assert_int_equal(conns_call(conns, &a->call, &named, tensor != NULL, &a->err), 0);
+    conns_call(conns, &a->call, &named, tensor != NULL);
     assert_true(loop_run_until(conns_loop(conns), is_done, a, 20));
     peer_release(peer);
     return a->err.code;
@@ -259,14 +259,14 @@ static void begin_step(struct conns *conns, struct ask *a, uint64_t session, uin
 {
     struct peer *peer = shard(conns);
     *a = (struct ask){.call = {.replied = replied}};
-    msgpack_packer *packer = conns_call_begin(conns, peer, "step", 7, &a->call, &a->err);
+    msgpack_packer *packer = conns_call_begin(conns, peer, "step", 7, &a->call);
     const struct field fields[] = {{"session", .number = session}, {"handle", .number = 0},
                                    {"step", .number = step},       {"number", .number = 1},
                                    {"seed", .number = 0},          {"replica", .number = 0},
                                    {"incarnation", .number = 1}};
     for (int i = 0; i < 7; i++)
         pack(packer, &fields[i]);
-    assert_int_equal(conns_call(conns, &a->call, NULL, 0, &a->err), 0);
+    conns_call(conns, &a->call, NULL, 0);
     peer_release(peer);
 }
 

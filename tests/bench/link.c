@@ -93,7 +93,7 @@ static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double 
     char key[128];
     snprintf(key, sizeof key, "%s/key", folder);
     struct loop *loop = loop_new(&err);
-    loop_set_polling(loop, busy_poll * 1e6);
+    loop->busy_poll.limit = busy_poll;
     busy_poll_release(
         &loop->busy_poll); /* the raw side polls whatever else runs, so links do here */
     loop->busy_poll.loadavg = -1;
@@ -103,7 +103,7 @@ static struct peers *make_end(struct bench_end *end, enum raw_kind kind, double 
                                     .key_file = kind == KIND_TLS ? key : NULL,
                                     .no_key = kind != KIND_TLS,
                                     .no_shared_memory = kind != KIND_SHARED};
-    struct peers_handler handler = {{end, opened, record, closed, NULL}, NULL, NULL, NULL};
+    struct peers_handler handler = {{end, opened, record, closed, NULL}, NULL};
     struct peers *peers = loop ? peers_new(loop, &options, &handler, &err) : NULL;
     if (!peers) {
         fprintf(stderr, "%s\n", err.text);
@@ -136,7 +136,7 @@ static pid_t fork_server(enum raw_kind kind, double busy_poll, const char *folde
     }
     if (write(ready[1], at.text, 300) != 300)
         exit(1);
-    exit(loop_run(peers_loop(peers), &err));
+    exit(loop_run(peers->loop, &err));
 }
 
 struct goal {
@@ -154,7 +154,7 @@ static void link_trip(struct peers *peers, struct bench_end *end, const struct n
 {
     struct goal goal = {end, end->got + 1};
     send_record(end->link, RECORD_VALUE, tensor, tensor != NULL);
-    if (!loop_run_until(peers_loop(peers), reached, &goal, 10)) {
+    if (!loop_run_until(peers->loop, reached, &goal, 10)) {
         fprintf(stderr, "no answer\n");
         exit(1);
     }
@@ -241,7 +241,7 @@ static void bench(enum raw_kind kind, double busy_poll, const char *folder)
     compete(&contest, &large, true, result);
     report(result, 1e3);
     printf("\n");
-    struct loop *loop = peers_loop(peers);
+    struct loop *loop = peers->loop;
     peers_free(peers);
     loop_free(loop);
     kill(child, SIGKILL);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/streams.h"
-#include "transport/link/peers.h"
+#include "transport/link/peers_private.h"
 
 struct end {
     struct loop *loop;
@@ -91,12 +91,13 @@ static inline void end_waiting(void *context, const char *task, const char *text
 static inline int end_try_start(struct end *end, const struct peers_options *options,
                                 struct error *err)
 {
-    struct peers_handler handler = {
-        {end, end_opened, end_record, end_closed, NULL}, end_failed, end_waiting, NULL};
+    struct peers_handler handler = {{end, end_opened, end_record, end_closed, NULL}, end_failed};
+    struct peers_options told = *options;
+    told.news = (struct peers_news){end_waiting, NULL, end};
     memset(end, 0, sizeof *end);
     end->loop = loop_new(err);
     if (end->loop)
-        end->peers = peers_new(end->loop, options, &handler, err);
+        end->peers = peers_new(end->loop, &told, &handler, err);
     return err->code;
 }
 

@@ -324,11 +324,6 @@ const char *link_name(const struct link *link)
     return link->name;
 }
 
-bool link_is_dialed(const struct link *link)
-{
-    return link->dialed;
-}
-
 void link_set_user(struct link *link, void *user)
 {
     link->user = user;

@@ -94,9 +94,6 @@ const struct link_hello *link_peer(const struct link *link);
 /* For messages: "ps:0 at 127.0.0.1:7000, incarnation 3"; "peer at ..." before the hello. */
 const char *link_name(const struct link *link);
 
-/* Returns whether this side dialed. */
-bool link_is_dialed(const struct link *link);
-
 /* A pointer for the user. */
 void link_set_user(struct link *link, void *user);
 void *link_user(const struct link *link);

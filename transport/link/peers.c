@@ -274,11 +274,6 @@ int peers_wait(struct peers *peers, struct error *err)
     return held ? 0 : error_set(err, ERR_RETRY, "stopped while waiting for other tasks");
 }
 
-struct loop *peers_loop(const struct peers *peers)
-{
-    return peers->loop;
-}
-
 const struct link_hello *peers_self(const struct peers *peers)
 {
     return &peers->config.self;

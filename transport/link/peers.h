@@ -81,7 +81,6 @@ void peers_each(struct peers *peers, void (*call)(void *context, struct link *li
 
 /* Frees kept buffers that were not used for that long. Any thread. */
 void peers_trim(struct peers *peers, double seconds);
-struct loop *peers_loop(const struct peers *peers);
 const struct link_hello *peers_self(const struct peers *peers);
 
 /* Connections that ended before they were links, by reason. Any thread. */

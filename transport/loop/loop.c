@@ -70,12 +70,6 @@ void loop_free(struct loop *loop)
     mem_free(loop);
 }
 
-void loop_set_polling(struct loop *loop, double microseconds)
-{
-    if (microseconds >= 0)
-        loop->busy_poll.limit = microseconds * 1e-6;
-}
-
 void loop_add_poller(struct loop *loop, struct loop_poller *poller)
 {
     poller->next = loop->pollers;

@@ -57,10 +57,6 @@ bool loop_is_elsewhere(const struct loop *loop);
 double loop_stillness(const struct loop *loop);
 double loop_longest_stillness(const struct loop *loop);
 
-/* Sets for how many microseconds the loop polls before it sleeps; 0: not at all; < 0: the default,
- * 50 with two or more cores. Call it before the loop runs. */
-void loop_set_polling(struct loop *loop, double microseconds);
-
 /* ---- events: in the loop's thread, or while the loop does not run ---- */
 
 struct loop_event *loop_timer_new(struct loop *loop, void (*call)(void *context), void *context);

@@ -22,11 +22,6 @@ static int fail(struct bind *b, const char *format, ...)
     return error_set(b->err, ERR_DATA, "%s", text);
 }
 
-static const struct node_output *producer(const struct bind *b, struct edge edge)
-{
-    return &graph_node(b->graph, edge.node)->outputs[edge.slot];
-}
-
 /* ---- given attributes ---- */
 
 /* Converts an equivalent value of another kind: 1 for 1.0, [] for any list. */
@@ -209,7 +204,7 @@ static int check_input(struct bind *b, const struct op_arg *arg, int index)
     const struct node *from = graph_node(b->graph, edge.node);
     if (edge.slot < 0 || edge.slot >= from->n_outputs)
         return fail(b, "input '%s': node '%s' has no output %d", arg->name, from->name, edge.slot);
-    const struct node_output *output = producer(b, edge);
+    const struct node_output *output = graph_output(b->graph, edge);
     if (arg->is_ref && !output->is_ref)
         return fail(b, "input '%s' must be a variable, but '%s' is a value", arg->name, from->name);
     if (arg->type != DTYPE_INVALID && output->type != arg->type)
@@ -252,7 +247,7 @@ static int bind_inputs(struct bind *b)
             if (is_list && !edge_exists(b->spec->inputs[at]))
                 return fail(b, "input %d is missing", at);
             if (is_list)
-                types[k] = producer(b, b->spec->inputs[at])->type;
+                types[k] = graph_output(b->graph, b->spec->inputs[at])->type;
         }
         struct attr_value *v = is_list ? &b->values[arg->type_list_attr] : NULL;
         if (v && v->kind == ATTR_NONE)

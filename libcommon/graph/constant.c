@@ -36,11 +36,6 @@ const struct tensor *graph_constant(const struct graph *graph, struct edge edge)
     return value ? value->tensor : NULL;
 }
 
-static const struct node_output *output_at(const struct graph *graph, struct edge edge)
-{
-    return &graph_node(graph, edge.node)->outputs[edge.slot];
-}
-
 /* ---- values that ops infer ---- */
 
 static const struct tensor *constant_input(const struct infer *infer, int input)
@@ -62,7 +57,7 @@ static bool follows(const struct constant_search *search, const struct node *nod
     if (!node->op->def->value || node->n_inputs > INPUTS_MAX)
         return false;
     for (int i = 0; i < node->n_inputs; i++)
-        in[i] = output_at(search->graph, node->inputs[i]);
+        in[i] = graph_output(search->graph, node->inputs[i]);
     const struct infer infer = {.node = node,
                                 .in = in,
                                 .n_in = node->n_inputs,
@@ -82,7 +77,7 @@ static bool known_vector(const struct constant_search *search, struct edge edge,
     const struct graph *graph = search->graph;
     if (++*search->visits > VISITS_MAX || !edge_exists(edge))
         return false;
-    enum dtype type = output_at(graph, edge)->type;
+    enum dtype type = graph_output(graph, edge)->type;
     if (type != INT32 && type != INT64)
         return false;
     const struct node *node = passed_through(graph, &edge);

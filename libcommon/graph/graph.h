@@ -114,6 +114,32 @@ static inline const struct node *graph_node_from(const struct graph *graph, int 
     return (size_t)id < graph->nodes.n ? graph->nodes.items[id] : NULL;
 }
 
+/* The output that an edge, which is none of control, comes from. */
+static inline const struct node_output *graph_output(const struct graph *graph, struct edge edge)
+{
+    return &graph_node(graph, edge.node)->outputs[edge.slot];
+}
+
+/* Iterates over the edges that entries, and then aliases, name: `each.edge`. */
+#define graph_each_named(each, graph)                                                              \
+    for (struct named_edge each = {.k = 0}; graph_next_named((graph), &each);)
+struct named_edge {
+    struct edge edge;
+    size_t entry, alias; /* the next one is number k of this entry, or of this alias */
+    int k;
+};
+static inline bool graph_next_named(const struct graph *graph, struct named_edge *at)
+{
+    for (; at->entry < graph->entries.n; at->entry++, at->k = 0)
+        if (at->k < graph->entries.items[at->entry].n_edges) {
+            at->edge = graph->entries.items[at->entry].edges[at->k++];
+            return true;
+        }
+    if (at->alias < graph->aliases.n)
+        at->edge = graph->aliases.items[at->alias].edge;
+    return at->alias++ < graph->aliases.n;
+}
+
 struct node *graph_find(const struct graph *graph, const char *name); /* NULL: none */
 
 /* The parts of a new node. Zero-initialise; only `op` is needed. Everything is copied. */
@@ -265,6 +291,9 @@ const char *node_text(const struct node *node);
 
 /* Prefixes an error with node_text and the op of the node that failed. */
 int node_fail(const struct node *node, struct error *err);
+/* Says so of a node that cannot be: ERR_DATA. */
+#define node_refuse(node, err, ...)                                                                \
+    (error_set((err), ERR_DATA, __VA_ARGS__), node_fail((node), (err)))
 
 /* Sets `order`, which has room for nodes.n ids, so that every node comes after its inputs and
  * controls (back edges into Merge left out), ties by id. ERR_DATA naming the nodes of a cycle. */

@@ -55,10 +55,8 @@ bool rule_is_product(const struct op *op)
 
 static const struct shape *shape_of_tensor(const struct bound_rule *rule, int input)
 {
-    if (input == RULE_RESULT)
-        return &rule->node->outputs[0].shape;
-    struct edge edge = rule->node->inputs[input];
-    return &graph_node(rule->graph, edge.node)->outputs[edge.slot].shape;
+    return input == RULE_RESULT ? &rule->node->outputs[0].shape
+                                : &graph_output(rule->graph, rule->node->inputs[input])->shape;
 }
 
 static void move_last(int8_t *axes, int n, int to)

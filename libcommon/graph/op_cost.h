@@ -22,8 +22,7 @@ struct cost_query {
 
 static inline const struct node_output *cost_input(const struct cost_query *query, int i)
 {
-    struct edge edge = query->node->inputs[i];
-    return &graph_node(query->graph, edge.node)->outputs[edge.slot];
+    return graph_output(query->graph, query->node->inputs[i]);
 }
 
 /* An unknown dimension counts as `assume`, a tensor of unknown rank as a vector. */

@@ -63,4 +63,13 @@ static inline const bool *graph_walk_end(struct graph_walk *walk, const struct g
     return walk->seen;
 }
 
+/* Returns for each node whether the entry needs it. */
+static inline const bool *graph_entry_needs(struct arena *arena, const struct graph *graph,
+                                            const struct entry *entry)
+{
+    struct graph_walk walk = graph_walk_new(arena, graph);
+    graph_walk_entry(&walk, entry);
+    return graph_walk_end(&walk, graph);
+}
+
 #endif

@@ -491,22 +491,6 @@ static struct cost_way each_to_each(struct tasks from, struct tasks to,
     return with_cores(slowest, from, to, 0, cluster);
 }
 
-struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
-{
-    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
-    struct cost_way way = each_to_each(workers, all, cluster);
-    way.per_byte /= shards;
-    return way;
-}
-
-struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
-{
-    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
-    struct cost_way way = each_to_each(all, workers, cluster);
-    way.per_byte /= shards;
-    return way;
-}
-
 /* Returns whether hosts with only shards are the bottleneck of this direction. */
 static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
 {
@@ -518,12 +502,16 @@ static bool waits_for_shards(struct tasks from, struct tasks to, const struct cl
     return shards > 0 && shards >= others;
 }
 
-double cost_pushers_beside(int n, int shards, const struct cluster *cluster)
+struct cost_shards cost_shards(int n, int shards, const struct cluster *cluster)
 {
     struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
     bool waits = cluster && waits_for_shards(workers, all, cluster) &&
                  waits_for_shards(all, workers, cluster);
-    return waits ? (n - 1.0) / n : 0;
+    struct cost_shards cost = {each_to_each(workers, all, cluster),
+                               each_to_each(all, workers, cluster), waits ? (n - 1.0) / n : 0};
+    cost.pushes.per_byte /= shards;
+    cost.reads.per_byte /= shards;
+    return cost;
 }
 
 double cost_beside_reads(double share, double pushes, double reads)

@@ -71,16 +71,16 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
  * the cluster states their number. */
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
-/* The route of pushes: each of the tasks 0 to n - 1 of the job `worker` sends the bytes to all
- * shards together, evenly, all at once. cost_reads is the route back, for the bytes that each
- * worker reads from all shards. */
-struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
-struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
-
-/* Returns the share of workers that may push while others read. If everything waits for the shards'
- * adapters, which send and receive at the same time, this is all workers but the last: (n - 1) / n.
- * Otherwise 0. */
-double cost_pushers_beside(int n, int shards, const struct cluster *cluster);
+/* The routes between workers and shards: of pushes, where each of the tasks 0 to n - 1 of the job
+ * `worker` sends the bytes to all shards together, evenly, all at once; and back, for the bytes
+ * that each worker reads from all shards. And the share of workers that may push while others read:
+ * if everything waits for the shards' adapters, which send and receive at the same time, this is
+ * all workers but the last, (n - 1) / n; otherwise 0. */
+struct cost_shards {
+    struct cost_way pushes, reads;
+    double pushers_beside;
+};
+struct cost_shards cost_shards(int n, int shards, const struct cluster *cluster);
 /* Returns, for that share, how much of the pushes is over when the last worker has read, given the
  * time that each would take alone. If shards send to one worker after the other, the first has read
  * after an n-th of the time; if to all at once, only in the end. Network queues decide between

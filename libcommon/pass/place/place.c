@@ -245,6 +245,17 @@ static int place_fail_group(struct placer *p, int root)
  * Row lookups in it, its initial value, and values computed only for it are placed with a variable.
  * Elsewhere, they would have to be transferred. */
 
+const struct node *place_table_of(const struct graph *graph, const struct node *node)
+{
+    const struct node *read = graph_node(graph, node->inputs[0].node);
+    const struct node *table =
+        node_is(read, "Identity") ? graph_node(graph, read->inputs[0].node) : read;
+    bool is_it = node_is(table, "Variable") &&
+                 shape_bytes(&node->outputs[0].shape, node->outputs[0].type) <=
+                     shape_bytes(&table->outputs[0].shape, table->outputs[0].type);
+    return is_it ? table : NULL;
+}
+
 bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
     struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);
@@ -308,14 +319,8 @@ static int join_near(struct placer *p)
         const struct node *node = graph_node(p->graph, (int)i);
         if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
             continue;
-        const struct node *read = graph_node(p->graph, node->inputs[0].node);
-        const struct node *table =
-            node_is(read, "Identity") ? graph_node(p->graph, read->inputs[0].node) : read;
-        if (!node_is(table, "Variable") ||
-            (*node->device && strcmp(node->device, table->device) != 0))
-            continue;
-        int64_t found = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
-        if (found <= shape_bytes(&table->outputs[0].shape, table->outputs[0].type))
+        const struct node *table = place_table_of(p->graph, node);
+        if (table && (!*node->device || !strcmp(node->device, table->device)))
             place_join(p, table->id, node->id);
     }
     int *order = arena_array(&p->arena, n + 1, sizeof *order);
@@ -379,11 +384,7 @@ static bool why_soft(const struct placer *p, const struct node *node, char reaso
         &p->placement->devices.items[p->chosen[place_root((struct placer *)p, node->id)]];
     if (!p->soft || device_name_specialises(&device->name, &p->asked[node->id]))
         return false;
-    bool is_there = false;
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        is_there |=
-            device_name_specialises(&p->placement->devices.items[i].name, &p->asked[node->id]);
-    if (!is_there)
+    if (!exists(p, &p->asked[node->id]))
         snprintf(reason, 512, "there is no %s", node->device);
     else if (!has_kernel(p, node->id))
         snprintf(reason, 512, "no kernel for %s on %s", node->op->def->name, node->device);
@@ -572,11 +573,9 @@ static int prepare(struct placer *p)
             if (node_takes_ref(node, j))
                 place_join(p, node->inputs[j].node, node->id);
         /* A resource is memory of one task, which no other task can use. */
-        for (int j = 0; j < node->n_inputs; j++) {
-            const struct node *from = graph_node(p->graph, node->inputs[j].node);
-            if (from->outputs[node->inputs[j].slot].type == RESOURCE)
-                place_join(p, from->id, node->id);
-        }
+        for (int j = 0; j < node->n_inputs; j++)
+            if (graph_output(p->graph, node->inputs[j])->type == RESOURCE)
+                place_join(p, node->inputs[j].node, node->id);
         const struct attr_value *groups = node_attr(node, "_class");
         for (int j = 0; groups && j < groups->n; j++) {
             const struct node *leader = group_leader(p->graph, groups->strings[j]);
@@ -636,30 +635,6 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
     }
     if (!code)
         code = tell_clocks(&p, graph);
-    arena_release(&p.arena);
-    return code;
-}
-
-int place_estimate(const struct graph *graph, const struct place_options *options,
-                   struct place_result *result, struct error *err)
-{
-    struct placer p = {
-        .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
-    int code = prepare(&p);
-    /* All nodes of a group keep their assigned device. */
-    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        size_t k = 0, n = p.placement->devices.n;
-        while (k < n && strcmp(p.placement->devices.items[k].text, node->assigned) != 0)
-            k++;
-        if (k == n)
-            code = error_set(err, ERR_DATA, "%s: '%s' is not in this cluster", node_text(node),
-                             node->assigned);
-        else
-            p.chosen[place_root(&p, (int)i)] = (int)k;
-    }
-    if (!code)
-        code = place_measure(&p, options->model, result);
     arena_release(&p.arena);
     return code;
 }

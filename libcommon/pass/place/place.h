@@ -91,10 +91,9 @@ struct place_options {
  * with the shortest chain between them; the graph is then unchanged. */
 int place_graph(struct graph *graph, const struct place_options *options, struct error *err);
 
-/* Simulates a graph whose nodes are all assigned, under options->model. ERR_DATA if a node is
- * assigned to an unknown device; makespan is infinite if memory does not suffice. */
-int place_estimate(const struct graph *graph, const struct place_options *options,
-                   struct place_result *result, struct error *err);
+/* Returns the variable whose value, or which itself, a node gets as its first input, if what the
+ * node makes of it is no larger; else NULL. */
+const struct node *place_table_of(const struct graph *graph, const struct node *node);
 
 /* Returns, by node, whether only initial values need it, which are computed before the steps. */
 bool *place_find_initial(const struct graph *graph, struct arena *arena);

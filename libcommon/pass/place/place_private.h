@@ -54,9 +54,6 @@ static inline int place_type_of(const struct placer *p, const struct place_devic
  * suffice. */
 int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result);
 
-/* Simulates the chosen placement. */
-int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result);
-
 /* ---- the simulation of a step on the devices of a placement ----
  *
  * The model has all data that are independent of the placement: times of nodes on each type of
@@ -84,6 +81,10 @@ struct place_model {
     int *n_uses;                  /* by node: number of outgoing data edges */
     struct place_wire *wires;     /* by from * n_devices + to */
     int64_t assume;
+
+    char *has_variable; /* by root */
+    char *may;          /* by root * n_devices + device: it may be there */
+    double *kept;       /* by root: bytes kept by all of the group */
 
     /* The chosen placement: */
     char *by_bytes; /* by root: variables balanced over shards */

@@ -235,39 +235,39 @@ static int find_order(struct place_model *m)
     return code;
 }
 
-static int place_model_new(struct placer *p, const struct place_costs *costs,
-                           struct place_model **model)
+static int place_model_new(struct placer *p, const struct place_costs *costs)
 {
-    struct place_model *m = arena_alloc(&p->arena, sizeof *m);
+    struct place_model *m = p->model = arena_alloc(&p->arena, sizeof *m);
     size_t n = p->graph->nodes.n;
-    *model = m;
     m->placer = p;
     m->n = (int)n;
     m->n_devices = (int)p->placement->devices.n;
     m->assume = costs->assume;
-    m->order = arena_array(&m->placer->arena, n, sizeof *m->order);
+    m->order = arena_array(&p->arena, n, sizeof *m->order);
     m->measured = costs->measured;
-    m->ns = arena_array(&m->placer->arena, n * (size_t)m->n_devices, sizeof *m->ns);
-    m->weight = arena_array(&m->placer->arena, n, sizeof *m->weight);
-    m->first_output = arena_array(&m->placer->arena, n, sizeof *m->first_output);
-    m->made = arena_array(&m->placer->arena, n, sizeof *m->made);
-    m->held = arena_array(&m->placer->arena, n, sizeof *m->held);
-    m->n_uses = arena_array(&m->placer->arena, n, sizeof *m->n_uses);
-    m->by_bytes = arena_array(&m->placer->arena, n, sizeof *m->by_bytes);
-    m->best_start = arena_array(&m->placer->arena, n, sizeof *m->best_start);
-    m->best_finish = arena_array(&m->placer->arena, n, sizeof *m->best_finish);
+    m->ns = arena_array(&p->arena, n * (size_t)m->n_devices, sizeof *m->ns);
+    m->weight = arena_array(&p->arena, n, sizeof *m->weight);
+    m->first_output = arena_array(&p->arena, n, sizeof *m->first_output);
+    m->made = arena_array(&p->arena, n, sizeof *m->made);
+    m->held = arena_array(&p->arena, n, sizeof *m->held);
+    m->n_uses = arena_array(&p->arena, n, sizeof *m->n_uses);
+    m->by_bytes = arena_array(&p->arena, n, sizeof *m->by_bytes);
+    m->has_variable = arena_array(&p->arena, n, sizeof *m->has_variable);
+    m->may = arena_array(&p->arena, n * (size_t)m->n_devices, sizeof *m->may);
+    m->kept = arena_array(&p->arena, n, sizeof *m->kept);
+    m->best_start = arena_array(&p->arena, n, sizeof *m->best_start);
+    m->best_finish = arena_array(&p->arena, n, sizeof *m->best_finish);
     find_wires(m);
-    int code = cost_weights(m->placer->graph, m->weight, m->placer->err);
+    int code = cost_weights(p->graph, m->weight, p->err);
     if (code)
         return code;
-    m->initial = place_find_initial(p->graph, &m->placer->arena);
-    struct device_rates *rates =
-        arena_array(&m->placer->arena, (size_t)m->n_devices, sizeof *rates);
+    m->initial = place_find_initial(p->graph, &p->arena);
+    struct device_rates *rates = arena_array(&p->arena, (size_t)m->n_devices, sizeof *rates);
     int n_outputs = 0;
     /* Unknown rates of a device are taken from measurements of its type. */
     const struct cost_sample sample = {
         .graph = p->graph, .measured = m->measured, .weights = m->weight, .assume = m->assume};
-    const struct placement *placement = m->placer->placement;
+    const struct placement *placement = p->placement;
     for (int k = 0; k < m->n_devices; k++) {
         const struct place_device *device = &placement->devices.items[k];
         const struct device_name *name = &placement->devices.items[device->host].name;
@@ -285,10 +285,10 @@ static int place_model_new(struct placer *p, const struct place_costs *costs,
         m->first_output[i] = n_outputs;
         n_outputs += graph_node(p->graph, i)->n_outputs;
     }
-    m->bytes = arena_array(&m->placer->arena, (size_t)n_outputs, sizeof *m->bytes);
+    m->bytes = arena_array(&p->arena, (size_t)n_outputs, sizeof *m->bytes);
     graph_each(node, p->graph) {
-        const struct cost_query query = {node, m->placer->graph, m->assume};
-        const struct place_device *devices = m->placer->placement->devices.items;
+        const struct cost_query query = {node, p->graph, m->assume};
+        const struct place_device *devices = p->placement->devices.items;
         double ns;
         for (int k = 0; k < m->n_devices; k++) {
             double *cost = &m->ns[node->id * m->n_devices + k];
@@ -309,9 +309,10 @@ static int place_model_new(struct placer *p, const struct place_costs *costs,
             else if (!node->outputs[j].is_ref && !cost_is_view(&query))
                 m->made[node->id] += bytes;
         }
+        m->kept[place_root(p, node->id)] += m->held[node->id];
+        m->has_variable[place_root(p, node->id)] |= node_is(node, "Variable");
         for (int j = 0; j < node->n_inputs; j++)
-            m->n_uses[node->inputs[j].node] +=
-                !graph_is_back_edge(m->placer->graph, node, node->inputs[j]);
+            m->n_uses[node->inputs[j].node] += !graph_is_back_edge(p->graph, node, node->inputs[j]);
     }
     return find_order(m);
 }
@@ -320,6 +321,11 @@ bool place_is_copied(const struct node *node)
 {
     return node_is(node, "Const") && !node->n_controls &&
            (int64_t)tensor_bytes(node_attr(node, "value")->tensor) <= PLACE_COPIED_BYTES_MAX;
+}
+
+static const struct place_device *device_at(const struct place_model *m, int device)
+{
+    return &m->placer->placement->devices.items[device];
 }
 
 /* ---- one run ---- */
@@ -342,20 +348,27 @@ struct place_undo {
     double before;
 };
 
+/* A device whose time and memory others may use, too. */
+struct place_host {
+    double free_from; /* it is idle from then on, */
+    VEC(struct place_gap) gaps;
+    double held;       /* bytes kept */
+    double live, peak; /* bytes of tensors, now and at most */
+};
+
 struct place_run {
     const struct place_model *model;
     int *device; /* by node */
     double *start, *finish;
-    double *free_from;            /* by device: it is idle from then on */
-    VEC(struct place_gap) * gaps; /* by device */
-    double *channel_free;         /* by channel */
-    int *first_copy;              /* by node: index into copies; -1: none */
+    struct place_host *hosts; /* by device */
+    double *channel_free;     /* by channel */
+    int *first_copy;          /* by node: index into copies; -1: none */
     VEC(struct place_copy) copies;
     VEC(struct place_undo) undo;
     int *uses_left;
-    double *held;        /* by device: bytes kept */
-    double *live, *peak; /* by device: bytes of tensors, now and at most */
-    double incoming;     /* bytes that the node on trial transfers to its device */
+    int *group;      /* by root: its device; -1: none yet */
+    char *is_held;   /* by root: its kept bytes are counted */
+    double incoming; /* bytes that the node on trial transfers to its device */
     double makespan;
     struct place_result total; /* of transfers */
     struct arena arena;
@@ -373,20 +386,18 @@ static void run_init(struct place_run *run, const struct place_model *model)
     run->finish = arena_array(&run->arena, n, sizeof *run->finish);
     run->first_copy = arena_array(&run->arena, n, sizeof *run->first_copy);
     run->uses_left = arena_copy(&run->arena, model->n_uses, n * sizeof *run->uses_left);
-    run->free_from = arena_array(&run->arena, d, sizeof *run->free_from);
-    run->gaps = arena_array(&run->arena, d, sizeof *run->gaps);
+    run->group = arena_array(&run->arena, n, sizeof *run->group);
+    run->is_held = arena_array(&run->arena, n, sizeof *run->is_held);
+    run->hosts = arena_array(&run->arena, d, sizeof *run->hosts);
     run->channel_free =
         arena_array(&run->arena, (size_t)model->n_channels, sizeof *run->channel_free);
-    run->held = arena_array(&run->arena, d, sizeof *run->held);
-    run->live = arena_array(&run->arena, d, sizeof *run->live);
-    run->peak = arena_array(&run->arena, d, sizeof *run->peak);
     memset(run->device, -1, n * sizeof *run->device);
     memset(run->first_copy, -1, n * sizeof *run->first_copy);
 }
 
-static const struct place_device *run_device(const struct place_run *run, int device)
+static struct place_host *host_at(const struct place_run *run, int device)
 {
-    return &run->model->placer->placement->devices.items[device];
+    return &run->hosts[device_at(run->model, device)->host];
 }
 
 /* ---- transfers ---- */
@@ -419,7 +430,7 @@ static double send(struct place_run *run, struct edge edge, int to)
         *busy = ready + (weight * bytes) * channel.per_byte;
     }
     double time = ready + weight * (bytes * wire->per_byte + wire->latency);
-    bool moves = run_device(run, from)->host != run_device(run, to)->host;
+    bool moves = device_at(run->model, from)->host != device_at(run->model, to)->host;
     double held = moves && !m->initial[edge.node] ? bytes : 0;
     run->incoming += held;
     vec_push_in(
@@ -444,41 +455,40 @@ static double gather(struct place_run *run, const struct node *node, int device)
 static double duration(const struct place_run *run, int node, int device)
 {
     const struct place_model *m = run->model;
-    return m->ns[node * m->n_devices + device] / run_device(run, device)->speed;
+    return m->ns[node * m->n_devices + device] / device_at(run->model, device)->speed;
 }
 
-/* Returns the first time from `ready` on at which the device is idle for `length`, and the gap
- * used; -1: after everything. */
-static double find_time(const struct place_run *run, int host, double ready, double length,
-                        int *gap)
+/* Returns the first time from `ready` on at which the host is idle for `length`, and the gap used;
+ * -1: after everything. */
+static double find_time(const struct place_host *host, double ready, double length, int *gap)
 {
     *gap = -1;
     if (length == 0)
         return ready;
-    for (size_t i = 0; i < run->gaps[host].n; i++) {
-        struct place_gap g = run->gaps[host].items[i];
+    for (size_t i = 0; i < host->gaps.n; i++) {
+        struct place_gap g = host->gaps.items[i];
         double start = fmax(g.from, ready);
         if (start + length <= g.to) {
             *gap = (int)i;
             return start;
         }
     }
-    return fmax(ready, run->free_from[host]);
+    return fmax(ready, host->free_from);
 }
 
-static void remove_gap(struct place_run *run, int host, size_t at)
+static void remove_gap(struct place_host *host, size_t at)
 {
-    struct place_gap *gaps = run->gaps[host].items;
-    memmove(gaps + at, gaps + at + 1, (--run->gaps[host].n - at) * sizeof *gaps);
+    struct place_gap *gaps = host->gaps.items;
+    memmove(gaps + at, gaps + at + 1, (--host->gaps.n - at) * sizeof *gaps);
 }
 
-static void add_gap(struct place_run *run, int host, struct place_gap gap)
+static void add_gap(struct place_run *run, struct place_host *host, struct place_gap gap)
 {
     if (gap.to <= gap.from)
         return;
-    if (run->gaps[host].n == GAPS_MAX)
-        remove_gap(run, host, 0);
-    vec_push_in(&run->arena, &run->gaps[host], gap);
+    if (host->gaps.n == GAPS_MAX)
+        remove_gap(host, 0);
+    vec_push_in(&run->arena, &host->gaps, gap);
 }
 
 /* ---- memory ---- */
@@ -486,26 +496,26 @@ static void add_gap(struct place_run *run, int host, struct place_gap gap)
 /* Returns the free bytes of memory; infinite without a limit. */
 static double run_room(const struct place_run *run, int device)
 {
-    const struct place_device *d = run_device(run, device);
-    return d->memory_bytes ? (double)d->memory_bytes - run->held[d->host] - run->live[d->host]
-                           : INFINITY;
+    const struct place_host *host = host_at(run, device);
+    int64_t bytes = device_at(run->model, device)->memory_bytes;
+    return bytes ? (double)bytes - host->held - host->live : INFINITY;
 }
 
 /* Returns whether the device's memory suffices for more kept and more live bytes. */
 static bool has_room(const struct place_run *run, int device, double stays, double live)
 {
-    const struct place_device *d = run_device(run, device);
-    double peak = fmax(run->peak[d->host], run->live[d->host] + live);
-    return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
+    const struct place_host *host = host_at(run, device);
+    int64_t bytes = device_at(run->model, device)->memory_bytes;
+    return !bytes || host->held + stays + fmax(host->peak, host->live + live) <= (double)bytes;
 }
 
 /* Drops a value without further users, where it was made and where it was sent. */
 static void drop(struct place_run *run, int node)
 {
-    run->live[run_device(run, run->device[node])->host] -= run->model->made[node];
+    host_at(run, run->device[node])->live -= run->model->made[node];
     for (int i = run->first_copy[node]; i >= 0; i = run->copies.items[i].next) {
         struct place_copy *copy = &run->copies.items[i];
-        run->live[run_device(run, copy->device)->host] -= copy->bytes;
+        host_at(run, copy->device)->live -= copy->bytes;
         copy->bytes = 0;
     }
 }
@@ -521,7 +531,7 @@ static double run_try(struct place_run *run, int node, int device, double extra)
     int gap;
     run->undo.n = 0;
     double ready = gather(run, graph_node(run->model->placer->graph, node), device);
-    double start = find_time(run, run_device(run, device)->host, ready, length, &gap);
+    double start = find_time(host_at(run, device), ready, length, &gap);
     double live = run->incoming + run->model->made[node];
     while (run->copies.n > n_copies) {
         struct place_copy copy = vec_pop(&run->copies);
@@ -540,24 +550,25 @@ static void run_put(struct place_run *run, int node, int device)
     const struct node *n = graph_node(run->model->placer->graph, node);
     double length = duration(run, node, device);
     size_t n_copies = run->copies.n;
-    int gap, host = run_device(run, device)->host;
+    struct place_host *host = host_at(run, device);
+    int gap;
     double ready = gather(run, n, device);
     run->undo.n = 0;
     run->device[node] = device;
-    run->start[node] = find_time(run, host, ready, length, &gap);
+    run->start[node] = find_time(host, ready, length, &gap);
     run->finish[node] = run->start[node] + length;
     if (length > 0 && gap < 0) {
-        add_gap(run, host, (struct place_gap){run->free_from[host], run->start[node]});
-        run->free_from[host] = run->finish[node];
+        add_gap(run, host, (struct place_gap){host->free_from, run->start[node]});
+        host->free_from = run->finish[node];
     } else if (length > 0) {
-        struct place_gap whole = run->gaps[host].items[gap];
-        remove_gap(run, host, (size_t)gap);
+        struct place_gap whole = host->gaps.items[gap];
+        remove_gap(host, (size_t)gap);
         add_gap(run, host, (struct place_gap){whole.from, run->start[node]});
         add_gap(run, host, (struct place_gap){run->finish[node], whole.to});
     }
     run->makespan = fmax(run->makespan, run->finish[node]);
-    run->live[host] += run->incoming + run->model->made[node];
-    run->peak[host] = fmax(run->peak[host], run->live[host]);
+    host->live += run->incoming + run->model->made[node];
+    host->peak = fmax(host->peak, host->live);
     for (int i = 0; i < n->n_inputs; i++)
         if (!graph_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
             --run->uses_left[n->inputs[i].node] == 0)
@@ -574,12 +585,6 @@ static void run_put(struct place_run *run, int node, int device)
     }
 }
 
-/* Counts the kept memory of a group's nodes on the device. */
-static void run_hold(struct place_run *run, int device, double bytes)
-{
-    run->held[run_device(run, device)->host] += bytes;
-}
-
 /* Returns a device whose memory does not suffice; -1: none. */
 static int run_overfull(const struct place_run *run)
 {
@@ -589,12 +594,6 @@ static int run_overfull(const struct place_run *run)
     return -1;
 }
 
-/* Returns the end of the last node; infinite if a device has too little memory. */
-static double run_makespan(const struct place_run *run)
-{
-    return run_overfull(run) < 0 ? run->makespan : INFINITY;
-}
-
 enum strategy {
     FIRST_FINISH, /* where the node finishes first */
     MOST_ROOM,    /* the device with most free memory */
@@ -602,60 +601,43 @@ enum strategy {
     ALL_ON,       /* this and above: everything possible on device i, ALL_ON + i */
 };
 
-struct place_search {
-    char *has_variable; /* by root */
-    struct placer *p;
-    struct place_model *model;
-    char *may;     /* by root * n_devices + device */
-    double *held;  /* by root: kept bytes of the whole group */
-    int *best;     /* by root: device in the best placement */
-    int *group;    /* by root: device in this run; -1: none yet */
-    char *is_held; /* by root: counted in this run */
-    double shortest;
-};
-
-static const struct place_device *device_at(const struct place_search *s, int device)
+static bool may(const struct place_model *m, int root, int device)
 {
-    return &s->p->placement->devices.items[device];
-}
-
-static bool may(const struct place_search *s, int root, int device)
-{
-    return s->may[root * s->model->n_devices + device];
+    return m->may[root * m->n_devices + device];
 }
 
 /* ---- possible devices of groups ---- */
 
-static bool is_shard(const struct place_search *s, int device)
+static bool is_shard(const struct place_model *m, int device)
 {
-    return !strcmp(device_at(s, device)->name.job, SHARD_JOB);
+    return !strcmp(device_at(m, device)->name.job, SHARD_JOB);
 }
 
-static bool has_shards(const struct place_search *s)
+static bool has_shards(const struct place_model *m)
 {
-    const struct cluster *cluster = s->p->placement->cluster;
+    const struct cluster *cluster = m->placer->placement->cluster;
     return cluster && cluster_count(cluster, SHARD_JOB) > 0;
 }
 
-static void find_feasible(struct place_search *s)
+static void find_feasible(struct place_model *m)
 {
-    for (int i = 0; i < s->model->n; i++) {
-        if (place_root(s->p, i) != i)
+    for (int i = 0; i < m->n; i++) {
+        if (place_root(m->placer, i) != i)
             continue;
-        for (int k = 0; k < s->model->n_devices; k++)
-            s->may[i * s->model->n_devices + k] = s->p->settled[i]
-                                                      ? k == s->p->chosen[i]
-                                                      : place_is_feasible(s->p, i, device_at(s, k));
-        if (!has_shards(s) || s->p->settled[i] || *s->p->merged[i].job)
+        for (int k = 0; k < m->n_devices; k++)
+            m->may[i * m->n_devices + k] = m->placer->settled[i]
+                                               ? k == m->placer->chosen[i]
+                                               : place_is_feasible(m->placer, i, device_at(m, k));
+        if (!has_shards(m) || m->placer->settled[i] || *m->placer->merged[i].job)
             continue;
         /* Allow only shards, or only other devices, if any are left then. */
-        bool shards = s->has_variable[i];
-        int left = 0, d = s->model->n_devices;
+        bool shards = m->has_variable[i];
+        int left = 0, d = m->n_devices;
         for (int j = 0; j < d; j++)
-            left += may(s, i, j) && is_shard(s, j) == shards;
+            left += may(m, i, j) && is_shard(m, j) == shards;
         for (int j = 0; left && j < d; j++)
-            if (is_shard(s, j) != shards)
-                s->may[i * d + j] = 0;
+            if (is_shard(m, j) != shards)
+                m->may[i * d + j] = 0;
     }
 }
 
@@ -676,76 +658,77 @@ static int by_load(const void *a, const void *b)
 }
 
 /* Returns the least loaded shard with enough memory; the first of equals. */
-static int put_variable(struct place_search *s, const struct load *load, double *taken)
+static int put_variable(struct place_model *m, const struct load *load, double *taken)
 {
     int best = -1;
-    for (int i = 0; i < s->model->n_devices; i++) {
-        double limit = (double)device_at(s, i)->memory_bytes;
-        if (may(s, load->root, i) && (limit == 0 || taken[i] + load->bytes <= limit) &&
+    for (int i = 0; i < m->n_devices; i++) {
+        double limit = (double)device_at(m, i)->memory_bytes;
+        if (may(m, load->root, i) && (limit == 0 || taken[i] + load->bytes <= limit) &&
             (best < 0 || taken[i] < taken[best]))
             best = i;
     }
     if (best < 0) {
         double most = 0;
-        for (int i = 0; i < s->model->n_devices; i++)
-            if (may(s, load->root, i))
-                most = fmax(most, (double)device_at(s, i)->memory_bytes - taken[i]);
+        for (int i = 0; i < m->n_devices; i++)
+            if (may(m, load->root, i))
+                most = fmax(most, (double)device_at(m, i)->memory_bytes - taken[i]);
         return error_set(
-            s->p->err, ERR_DATA,
+            m->placer->err, ERR_DATA,
             "%s: %.0f bytes of variables share a device, and no task of job %s has more "
             "than %.0f left",
-            node_text(graph_node(s->p->graph, load->root)), load->bytes, SHARD_JOB, most);
+            node_text(graph_node(m->placer->graph, load->root)), load->bytes, SHARD_JOB, most);
     }
     taken[best] += load->bytes;
-    s->p->chosen[load->root] = best;
-    s->p->settled[load->root] = 1;
-    s->model->by_bytes[load->root] = 1;
-    s->model->by_bytes_total += load->bytes;
+    m->placer->chosen[load->root] = best;
+    m->placer->settled[load->root] = 1;
+    m->by_bytes[load->root] = 1;
+    m->by_bytes_total += load->bytes;
     return 0;
 }
 
 /* Assigns variables by decreasing size, each to the least loaded shard; settled ones count. */
-static int spread_variables(struct place_search *s)
+static int spread_variables(struct place_model *m)
 {
-    struct arena *arena = &s->p->arena;
-    double *taken = arena_array(arena, (size_t)s->model->n_devices, sizeof *taken);
-    struct load *loads = arena_array(arena, (size_t)s->model->n, sizeof *loads);
-    const char **names = arena_array(arena, (size_t)s->model->n, sizeof *names);
+    struct arena *arena = &m->placer->arena;
+    double *taken = arena_array(arena, (size_t)m->n_devices, sizeof *taken);
+    struct load *loads = arena_array(arena, (size_t)m->n, sizeof *loads);
+    const char **names = arena_array(arena, (size_t)m->n, sizeof *names);
     size_t n = 0;
     int code = 0;
     /* Use the smallest name in a group: which node is its root depends on the graph's order. */
-    for (int i = 0; i < s->model->n; i++) {
-        const char **name = &names[place_root(s->p, i)];
-        if (!*name || strcmp(graph_node(s->p->graph, i)->name, *name) < 0)
-            *name = graph_node(s->p->graph, i)->name;
+    for (int i = 0; i < m->n; i++) {
+        const char **name = &names[place_root(m->placer, i)];
+        if (!*name || strcmp(graph_node(m->placer->graph, i)->name, *name) < 0)
+            *name = graph_node(m->placer->graph, i)->name;
     }
-    for (int i = 0; i < s->model->n; i++) {
-        if (!s->has_variable[i])
+    for (int i = 0; i < m->n; i++) {
+        if (!m->has_variable[i])
             continue;
-        if (s->p->settled[i])
-            taken[s->p->chosen[i]] += s->held[i];
-        else if (!*s->p->merged[i].job || !strcmp(s->p->merged[i].job, SHARD_JOB))
-            loads[n++] = (struct load){s->held[i], names[i], i};
+        if (m->placer->settled[i])
+            taken[m->placer->chosen[i]] += m->kept[i];
+        else if (!*m->placer->merged[i].job || !strcmp(m->placer->merged[i].job, SHARD_JOB))
+            loads[n++] = (struct load){m->kept[i], names[i], i};
     }
     if (n)
         qsort(loads, n, sizeof *loads, by_load);
     for (size_t i = 0; !code && i < n; i++)
-        code = put_variable(s, &loads[i], taken);
+        code = put_variable(m, &loads[i], taken);
     return code;
 }
 
 /* ---- strategies for the rest ---- */
 
 /* Returns the device with most free memory, or the one where the node finishes first. */
-static int best_device(const struct place_search *s, struct place_run *run, int strategy, int node)
+static int best_device(struct place_run *run, int strategy, int node)
 {
-    int best = -1, root = place_root(s->p, node);
+    const struct place_model *m = run->model;
+    int best = -1, root = place_root(m->placer, node);
     double least = INFINITY;
-    for (int i = 0; i < s->model->n_devices; i++) {
-        if (!may(s, root, i))
+    for (int i = 0; i < m->n_devices; i++) {
+        if (!may(m, root, i))
             continue;
         double cost =
-            strategy == MOST_ROOM ? -run_room(run, i) : run_try(run, node, i, s->held[root]);
+            strategy == MOST_ROOM ? -run_room(run, i) : run_try(run, node, i, m->kept[root]);
         if (best < 0 || cost < least) {
             best = i;
             least = cost;
@@ -755,159 +738,113 @@ static int best_device(const struct place_search *s, struct place_run *run, int 
 }
 
 /* Returns the next feasible device from `device` on. */
-static int next_feasible(const struct place_search *s, int root, int device)
+static int next_feasible(const struct place_model *m, int root, int device)
 {
-    int n = s->model->n_devices;
+    int n = m->n_devices;
     for (int i = 0; i < n; i++)
-        if (may(s, root, (device + i) % n))
+        if (may(m, root, (device + i) % n))
             return (device + i) % n;
     BUG_ON(true); /* every group has a device */
 }
 
-static void put(struct place_search *s, struct place_run *run, int node, int device)
+static void put(struct place_run *run, int node, int device)
 {
-    int root = place_root(s->p, node);
-    if (s->group[root] < 0)
-        s->group[root] = may(s, root, device) ? device : next_feasible(s, root, 0);
-    if (!s->is_held[root])
-        run_hold(run, s->group[root], s->held[root]);
-    s->is_held[root] = 1;
-    run_put(run, node, s->group[root]);
+    const struct place_model *m = run->model;
+    int root = place_root(m->placer, node);
+    if (run->group[root] < 0)
+        run->group[root] = may(m, root, device) ? device : next_feasible(m, root, 0);
+    if (!run->is_held[root])
+        host_at(run, run->group[root])->held += m->kept[root];
+    run->is_held[root] = 1;
+    run_put(run, node, run->group[root]);
 }
 
-static void simulate(struct place_search *s, struct place_run *run, int strategy)
+static void simulate(struct place_run *run, int strategy)
 {
+    const struct place_model *m = run->model;
     /* Some strategies need no simulation to choose. */
     int turn = 0;
-    for (int i = 0; i < s->model->n; i++) {
-        if (s->p->settled[i])
-            s->group[i] = s->p->chosen[i];
-        else if (place_root(s->p, i) != i || strategy == FIRST_FINISH || strategy == MOST_ROOM)
-            s->group[i] = -1;
+    for (int i = 0; i < m->n; i++) {
+        if (m->placer->settled[i])
+            run->group[i] = m->placer->chosen[i];
+        else if (place_root(m->placer, i) != i || strategy == FIRST_FINISH || strategy == MOST_ROOM)
+            run->group[i] = -1;
         else if (strategy == IN_TURN)
-            turn = 1 + (s->group[i] = next_feasible(s, i, turn));
+            turn = 1 + (run->group[i] = next_feasible(m, i, turn));
         else
-            s->group[i] = may(s, i, strategy - ALL_ON) ? strategy - ALL_ON : next_feasible(s, i, 0);
+            run->group[i] =
+                may(m, i, strategy - ALL_ON) ? strategy - ALL_ON : next_feasible(m, i, 0);
     }
-    for (int i = 0; i < s->model->n; i++) {
-        s->is_held[i] = s->group[i] >= 0 && place_root(s->p, i) == i;
-        if (s->is_held[i])
-            run_hold(run, s->group[i], s->held[i]);
+    for (int i = 0; i < m->n; i++) {
+        run->is_held[i] = run->group[i] >= 0 && place_root(m->placer, i) == i;
+        if (run->is_held[i])
+            host_at(run, run->group[i])->held += m->kept[i];
     }
-    for (int i = 0; i < s->model->n; i++) {
-        int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
-        const struct node *node = graph_node(s->p->graph, id);
+    for (int i = 0; i < m->n; i++) {
+        int id = m->order[i], root = place_root(m->placer, id), device = run->group[root];
+        const struct node *node = graph_node(m->placer->graph, id);
         /* A node without inputs and without cost follows the first node that needs it. */
-        if (!node->n_inputs && !node->n_controls && s->model->ns[id * s->model->n_devices] == 0 &&
-            s->p->members[root] == 1)
+        if (!node->n_inputs && !node->n_controls && m->ns[id * m->n_devices] == 0 &&
+            m->placer->members[root] == 1)
             continue;
         if (device < 0)
-            device = best_device(s, run, strategy, id);
+            device = best_device(run, strategy, id);
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);
-            if (run->device[edge.node] < 0 && !graph_is_back_edge(s->p->graph, node, edge))
-                put(s, run, edge.node, device);
+            if (run->device[edge.node] < 0 && !graph_is_back_edge(m->placer->graph, node, edge))
+                put(run, edge.node, device);
         }
-        put(s, run, id, device);
+        put(run, id, device);
     }
-    for (int i = 0; i < s->model->n; i++) /* sources without users */
+    for (int i = 0; i < m->n; i++) /* sources without users */
         if (run->device[i] < 0)
-            put(s, run, i, 0);
+            put(run, i, 0);
 }
 
-static int try_all(struct place_search *s, struct place_result *result)
+static int try_all(struct place_model *m, struct place_result *result)
 {
     struct place_run run;
     int code = 0;
-    result->one_device = INFINITY;
-    s->shortest = INFINITY;
-    for (int strategy = s->model->n_devices == 1 ? ALL_ON : FIRST_FINISH;
-         strategy < ALL_ON + s->model->n_devices; strategy++) {
-        run_init(&run, s->model);
-        simulate(s, &run, strategy);
-        double makespan = run_makespan(&run);
-        if (strategy == IN_TURN || s->model->n_devices == 1)
+    *result = (struct place_result){.makespan = INFINITY, .one_device = INFINITY};
+    for (int strategy = m->n_devices == 1 ? ALL_ON : FIRST_FINISH; strategy < ALL_ON + m->n_devices;
+         strategy++) {
+        run_init(&run, m);
+        simulate(&run, strategy);
+        int overfull = run_overfull(&run);
+        double makespan = overfull < 0 ? run.makespan : INFINITY;
+        if (strategy == IN_TURN || m->n_devices == 1)
             result->round_robin = makespan;
         if (strategy >= ALL_ON)
             result->one_device = fmin(result->one_device, makespan);
-        size_t n = (size_t)s->model->n;
-        if (!isinf(makespan) && makespan <= s->shortest &&
-            (makespan < s->shortest || run.total.transfer_bytes < result->transfer_bytes)) {
-            s->shortest = makespan;
-            memcpy(s->best, s->group, n * sizeof *s->best);
-            memcpy(s->model->best_start, run.start, n * sizeof *run.start);
-            memcpy(s->model->best_finish, run.finish, n * sizeof *run.finish);
+        size_t n = (size_t)m->n;
+        if (overfull < 0 && makespan <= result->makespan &&
+            (makespan < result->makespan || run.total.transfer_bytes < result->transfer_bytes)) {
+            memcpy(m->placer->chosen, run.group, n * sizeof *run.group);
+            memcpy(m->best_start, run.start, n * sizeof *run.start);
+            memcpy(m->best_finish, run.finish, n * sizeof *run.finish);
             result->makespan = makespan;
             result->n_transfers = run.total.n_transfers;
             result->transfer_bytes = run.total.transfer_bytes;
         }
-        if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1) {
-            int device = run_overfull(&run);
-            int host = device_at(s, device)->host;
-            code = error_set(s->p->err, ERR_DATA,
+        if (isinf(result->makespan) && strategy == ALL_ON + m->n_devices - 1) {
+            const struct place_device *device = device_at(m, overfull);
+            code = error_set(m->placer->err, ERR_DATA,
                              "the graph does not fit: it needs %.0f bytes on %s, which has %lld",
-                             run.held[host] + run.peak[host], device_at(s, device)->text,
-                             (long long)device_at(s, device)->memory_bytes);
+                             run.hosts[device->host].held + run.hosts[device->host].peak,
+                             device->text, (long long)device->memory_bytes);
         }
         arena_release(&run.arena);
     }
     return code;
 }
 
-static int search_init(struct place_search *s, struct placer *p, const struct place_costs *costs)
-{
-    int code = place_model_new(p, costs, &p->model);
-    if (code)
-        return code;
-    size_t n = (size_t)p->model->n, d = (size_t)p->model->n_devices;
-    struct arena *arena = &p->arena;
-    *s = (struct place_search){.p = p, .model = p->model};
-    s->may = arena_array(arena, n, d);
-    s->held = arena_array(arena, n, sizeof *s->held);
-    s->best = arena_array(arena, n, sizeof *s->best);
-    s->group = arena_array(arena, n, sizeof *s->group);
-    s->is_held = arena_alloc(arena, n + 1);
-    s->has_variable = arena_alloc(arena, n + 1);
-    for (int i = 0; i < s->model->n; i++) {
-        int root = place_root(s->p, i);
-        s->held[root] += s->model->held[i];
-        s->has_variable[root] |= node_is(graph_node(s->p->graph, i), "Variable");
-    }
-    find_feasible(s);
-    return 0;
-}
-
 int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result)
 {
-    struct place_search s;
     struct place_result ignored;
-    int code = search_init(&s, p, costs);
-    result = result ? result : &ignored;
-    *result = (struct place_result){0};
-    if (!code && has_shards(&s))
-        code = spread_variables(&s);
-    if (!code)
-        code = try_all(&s, result);
-    if (!code) {
-        for (int i = 0; i < s.model->n; i++)
-            if (place_root(s.p, i) == i && !s.p->settled[i])
-                s.p->chosen[i] = s.best[i];
-    }
-    return code;
-}
-
-int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result)
-{
-    struct place_search s;
-    struct place_run run;
-    memset(p->settled, 1, p->graph->nodes.n);
-    int code = search_init(&s, p, costs);
-    if (code)
-        return code;
-    run_init(&run, p->model);
-    simulate(&s, &run, FIRST_FINISH);
-    *result = run.total;
-    result->makespan = run_makespan(&run);
-    arena_release(&run.arena);
-    return 0;
+    if (place_model_new(p, costs))
+        return p->err->code;
+    find_feasible(p->model);
+    if (has_shards(p->model) && spread_variables(p->model))
+        return p->err->code;
+    return try_all(p->model, result ? result : &ignored);
 }

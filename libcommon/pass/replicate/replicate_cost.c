@@ -27,7 +27,7 @@ void replicate_explain(const struct replicate_options *options, const char *form
 
 double replicate_bytes(const struct replicator *r, struct edge edge)
 {
-    struct node_output output = graph_node(r->from, edge.node)->outputs[edge.slot];
+    struct node_output output = *graph_output(r->from, edge);
     if (output.type == FLOAT32 && r->options->wire != DTYPE_INVALID)
         output.type = r->options->wire;
     return cost_bytes(&output, r->options->assume);
@@ -159,17 +159,13 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
 {
     const struct cluster *cluster = r->options->cluster;
     int n = replicate_workers(r->options);
-    if (r->options->by_device) {
-        attrs[0] = (struct attr){"schedule", attr_string(by_device_name(r->options->by_device))};
-        return 1;
-    }
-    if (r->options->by_servers) {
-        attrs[0] = (struct attr){"schedule", attr_string(SCHEDULE_BY_SERVERS)};
-        return 1;
-    }
-    if (r->schedule == SCHEDULE_DIRECT)
+    const char *name = r->options->by_device            ? by_device_name(r->options->by_device)
+                       : r->options->by_servers         ? SCHEDULE_BY_SERVERS
+                       : r->schedule != SCHEDULE_DIRECT ? schedule_name(r->schedule)
+                                                        : NULL;
+    if (!name)
         return 0;
-    attrs[0] = (struct attr){"schedule", attr_string(schedule_name(r->schedule))};
+    attrs[0] = (struct attr){"schedule", attr_string(name)};
     if (r->schedule != SCHEDULE_TWO_LEVEL)
         return 1;
     int64_t *hosts = arena_array(&r->arena, (size_t)n + 1, sizeof *hosts);
@@ -191,9 +187,10 @@ void replicate_find_ways(struct replicator *r)
     struct exchange_ways *ways = r->ways = arena_alloc(&r->arena, sizeof *ways);
     ways->n = n;
     if (replicate_pushes(r)) {
-        ways->sent = cost_pushes(n, shards, cluster);
-        ways->read = cost_reads(n, shards, cluster);
-        ways->pushers_beside = cost_pushers_beside(n, shards, cluster);
+        const struct cost_shards cost = cost_shards(n, shards, cluster);
+        ways->sent = cost.pushes;
+        ways->read = cost.reads;
+        ways->pushers_beside = cost.pushers_beside;
         return;
     }
     ways->sent = cost_exchange("worker", n, cluster);

@@ -10,15 +10,10 @@
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
+#include "pass/place/place.h"
 #include "pass/replicate/replicate_push.h"
 
 /* ---- what cannot be replicated ---- */
-
-static int refuse(struct replicator *r, const struct node *node, const char *why)
-{
-    error_set(r->err, ERR_DATA, "%s", why);
-    return node_fail(node, r->err);
-}
 
 int replicate_check_late(struct replicator *r, const char *what)
 {
@@ -26,8 +21,8 @@ int replicate_check_late(struct replicator *r, const char *what)
         vec_each(x, &push->exchanges) {
             if (!has(r, (*x)->node->id, FACT_AFTER))
                 continue;
-            error_set(r->err, ERR_DATA, "an update needs it, but it comes after %s", what);
-            return node_fail((*x)->node, r->err);
+            return node_refuse((*x)->node, r->err, "an update needs it, but it comes after %s",
+                               what);
         }
     }
     return 0;
@@ -37,14 +32,15 @@ static int check_nodes(struct replicator *r)
 {
     graph_each(node, r->from) {
         if (node_is(node, "Send") || node_is(node, "Recv"))
-            return refuse(r, node, "the graph was cut before; it is replicated first");
+            return node_refuse(node, r->err, "the graph was cut before; it is replicated first");
         bool routes = node_round(node) == ROUND_ROUTE ||
                       (node_round(node) == ROUND_REDUCE &&
                        strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
         if (routes && r->options->mode != REPLICATE_ALLREDUCE)
-            return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
+            return node_refuse(node, r->err,
+                               "only with --mode allreduce do all workers run it in one step");
         if (node_round(node) && !routes)
-            return refuse(r, node, "the graph was replicated before");
+            return node_refuse(node, r->err, "the graph was replicated before");
         if (node_attr(node, "_gradient"))
             r->facts[node->id] |= FACT_MARKED;
     }
@@ -61,16 +57,9 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
     }
 }
 
-const bool *replicate_needed(struct replicator *r, const struct entry *entry)
-{
-    struct graph_walk walk = graph_walk_new(&r->arena, r->from);
-    graph_walk_entry(&walk, entry);
-    return graph_walk_end(&walk, r->from);
-}
-
 static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
 {
-    const bool *needed = replicate_needed(r, entry);
+    const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] |= needed[i] ? fact : 0;
 }
@@ -78,7 +67,7 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
 int replicate_find_entry(struct replicator *r, const char *what)
 {
     vec_each(entry, &r->from->entries) {
-        const bool *needed = replicate_needed(r, entry);
+        const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
         bool trains = false;
         graph_each(node, r->from)
             trains |= needed[node->id] && node_attr(node, "_gradient");
@@ -196,15 +185,8 @@ static void keep_node(struct replicator *r, int node)
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
 {
     bool is_put = *node->device && r->options->replica_tasks < 2;
-    if ((node_rows(node) != ROWS_LOOKUP && node->op->def->identity.when != SAME_TYPE) || is_put ||
-        r->options->fetch > 1)
-        return false;
-    const struct node *read = graph_node(r->from, node->inputs[0].node);
-    const struct node *table =
-        node_is(read, "Identity") ? graph_node(r->from, read->inputs[0].node) : read;
-    return node_is(table, "Variable") &&
-           shape_bytes(&node->outputs[0].shape, node->outputs[0].type) <=
-               shape_bytes(&table->outputs[0].shape, table->outputs[0].type);
+    bool may = node_rows(node) == ROWS_LOOKUP || node->op->def->identity.when == SAME_TYPE;
+    return may && !is_put && r->options->fetch <= 1 && place_table_of(r->from, node);
 }
 
 /* Returns whether the node goes beside a variable: it takes the variable itself, looks up its rows,
@@ -214,8 +196,7 @@ static bool is_beside(const struct replicator *r, const struct node *node)
     if (node_is(node, "Variable") || replicate_is_lookup(r, node))
         return true;
     for (int i = 0; i < node->n_inputs; i++)
-        if (node_takes_ref(node, i) &&
-            graph_node(r->from, node->inputs[i].node)->outputs[node->inputs[i].slot].is_ref)
+        if (node_takes_ref(node, i) && graph_output(r->from, node->inputs[i])->is_ref)
             return true;
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && i < groups->n; i++) {
@@ -322,12 +303,8 @@ int replicate_find(struct replicator *r)
         find_update_of(r, node->id, part_written(r->from, node)->name);
     }
     /* Nodes of the update that a worker also needs, or that may be fetched, have two versions. */
-    vec_each(named, &r->from->entries) {
-        for (int k = 0; k < named->n_edges; k++)
-            keep_node(r, named->edges[k].node);
-    }
-    vec_each(alias, &r->from->aliases)
-        keep_node(r, alias->edge.node);
+    graph_each_named(at, r->from)
+        keep_node(r, at.edge.node);
     graph_each(node, r->from) {
         if (!has(r, node->id, FACT_UPDATE))
             keep_node(r, node->id);

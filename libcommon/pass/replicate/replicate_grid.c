@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
@@ -70,7 +71,7 @@ static void find_nodes(struct replicator *r, device_nodes_list *computed,
 static int check_entries(struct replicator *r)
 {
     vec_each(entry, &r->from->entries) {
-        const bool *needed = replicate_needed(r, entry);
+        const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
         graph_each(node, r->from) {
             if (entry != r->entry && needed[node->id] && has(r, node->id, FACT_AFTER))
                 return error_set(r->err, ERR_DATA,

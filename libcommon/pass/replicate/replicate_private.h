@@ -166,9 +166,8 @@ static inline bool replicate_pushes(const struct replicator *r)
 /* replicate_find.c: finds facts, pushes, and the entry. */
 int replicate_find(struct replicator *r);
 /* Finds the entry that trains, which `what` is done with, and marks the nodes that it needs; NULL:
- * there is none. Returns by node whether an entry needs it. */
+ * there is none. */
 int replicate_find_entry(struct replicator *r, const char *what);
-const bool *replicate_needed(struct replicator *r, const struct entry *entry);
 /* Returns the exchange of an edge of the source; NULL: no update needs it from workers. */
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
 /* Makes one of an edge of the source, of which no more is known than its node and output. */

@@ -197,7 +197,8 @@ static void test_pushes(void **state)
                  cases[i].cluster);
         if (cluster_parse(&cluster, text, "c", &err))
             fail_msg("%s", err.text);
-        struct cost_way pushes = cost_pushes(3, 2, &cluster), reads = cost_reads(3, 2, &cluster);
+        struct cost_way pushes = cost_shards(3, 2, &cluster).pushes;
+        struct cost_way reads = cost_shards(3, 2, &cluster).reads;
         if (fabs(pushes.latency - cases[i].latency) > 1e-6 ||
             fabs(reads.latency - cases[i].latency) > 1e-6 ||
             fabs(pushes.per_byte - cases[i].pushes) > 1e-9 ||
@@ -206,7 +207,7 @@ static void test_pushes(void **state)
                      reads.per_byte);
         cluster_release(&cluster);
     }
-    assert_true(fabs(cost_pushes(3, 4, NULL).per_byte - 1.0 / 4) < 1e-9);
+    assert_true(fabs(cost_shards(3, 4, NULL).pushes.per_byte - 1.0 / 4) < 1e-9);
 }
 
 #define CORE_BYTE 1.5     /* ns of a core, for a byte at each end */
@@ -257,8 +258,8 @@ static void test_cores_of_exchanges(void **state)
                                             "task ps:0 s:5\n",
                                             cases[i].hosts);
         expect_cores("exchange", cost_exchange("worker", 4, &cluster), cases[i].exchange, 1, 3);
-        expect_cores("pushes", cost_pushes(4, 1, &cluster), cases[i].pushes, 1, 1);
-        expect_cores("reads", cost_reads(4, 1, &cluster), cases[i].pushes, 1, 1);
+        expect_cores("pushes", cost_shards(4, 1, &cluster).pushes, cases[i].pushes, 1, 1);
+        expect_cores("reads", cost_shards(4, 1, &cluster).reads, cases[i].pushes, 1, 1);
         expect_cores("served", cost_served(4, 1, 1, &cluster), cases[i].served, 1, 1);
         cluster_release(&cluster);
     }
@@ -304,13 +305,13 @@ static void test_pushes_beside_reads(void **state)
                  cases[i].cluster);
         if (cluster_parse(&cluster, text, "c", &err))
             fail_msg("%s", err.text);
-        double few = cost_beside_reads(cost_pushers_beside(4, 1, &cluster), 2, 8);
-        double many = cost_beside_reads(cost_pushers_beside(4, 1, &cluster), 6, 8);
+        double few = cost_beside_reads(cost_shards(4, 1, &cluster).pushers_beside, 2, 8);
+        double many = cost_beside_reads(cost_shards(4, 1, &cluster).pushers_beside, 6, 8);
         if (fabs(few - cases[i].few) > 1e-9 || fabs(many - cases[i].many) > 1e-9)
             fail_msg("case %zu: %g and %g", i, few, many);
         cluster_release(&cluster);
     }
-    assert_true(cost_pushers_beside(4, 1, NULL) == 0);
+    assert_true(cost_shards(4, 1, NULL).pushers_beside == 0);
 }
 
 static void costs_fail(const char *text, const char *message)

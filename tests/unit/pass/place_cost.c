@@ -251,10 +251,13 @@ static struct kernel_table all_kernels(void)
     return (struct kernel_table){rows, n};
 }
 
+/* Of a graph whose nodes have devices, which they keep. */
 static double estimate(struct placed_graph *p)
 {
     struct place_result result;
-    if (place_estimate(p->graph, &p->options, &result, &p->err))
+    struct place_options options = p->options;
+    options.result = &result;
+    if (place_graph(p->graph, &options, &p->err))
         fail_msg("%s", p->err.text);
     return result.makespan;
 }

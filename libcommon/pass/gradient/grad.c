@@ -65,11 +65,9 @@ static void find_ancestors(struct grad_engine *e, const struct gradient_request 
     }
 }
 
-/* Consumers among the ancestors: list heads by producer, links by edge. */
-struct consumers {
-    int *first; /* by node id, -1: none; indexing by ancestor would need a map */
-    VEC(int) node;
-    VEC(int) next;
+/* A consumer among the ancestors: in a list of its producer's, links by index + 1. */
+struct consumer {
+    int node, next;
 };
 
 /* ---- control flow ---- */
@@ -92,7 +90,7 @@ static int analyse_frames(struct grad_engine *e, const struct gradient_request *
         /* A node with a stack as its only input is a pop in the gradient of a loop; a push has a
          * second input. */
         struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
-        if (edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE)
+        if (edge_exists(in) && graph_output(e->graph, in)->type == RESOURCE)
             return error_set(e->err, ERR_DATA,
                              "%s: second derivatives through a loop are not supported",
                              node_text(node));
@@ -178,17 +176,17 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     find_ancestors(e, r);
     if (analyse_frames(e, r))
         return e->err->code;
-    struct consumers c = {0};
+    VEC(struct consumer) consumers = VEC_INIT;
     VEC(int) stack = VEC_INIT;
-    c.first =
-        arena_array(&e->arena, (size_t)e->n_forward, sizeof *c.first); /* 0: none; else index + 1 */
+    /* By node id, 0: none; indexing by ancestor would need a map. */
+    int *first = arena_array(&e->arena, (size_t)e->n_forward, sizeof *first);
     for (size_t i = 0; i < e->ancestors.n; i++) {
         int id = e->ancestors.items[i];
         const struct node *node = graph_node(e->graph, id);
         for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
-            vec_push_in(&e->arena, &c.node, id);
-            vec_push_in(&e->arena, &c.next, c.first[node->inputs[k].node]);
-            c.first[node->inputs[k].node] = (int)c.node.n;
+            int *head = &first[node->inputs[k].node];
+            vec_push_in(&e->arena, &consumers, ((struct consumer){id, *head}));
+            *head = (int)consumers.n;
         }
     }
     for (int i = 0; i < r->n_xs; i++)
@@ -199,8 +197,8 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
         if (e->marks[id] & MARK_BETWEEN)
             continue;
         e->marks[id] |= MARK_BETWEEN;
-        for (int k = c.first[id]; k > 0; k = c.next.items[k - 1])
-            vec_push_in(&e->arena, &stack, c.node.items[k - 1]);
+        for (int k = first[id]; k > 0; k = consumers.items[k - 1].next)
+            vec_push_in(&e->arena, &stack, consumers.items[k - 1].node);
     }
     grad_sort_ancestors(e);
     struct build b = grad_build(e, NULL, NULL);

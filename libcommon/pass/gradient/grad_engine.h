@@ -19,14 +19,7 @@ enum grad_mark {
     MARK_BETWEEN = 2,  /* and it depends on some x */
 };
 
-struct contribution {
-    struct gradient gradient;
-    struct contribution *next;
-};
-
-struct contributions {
-    struct contribution *first, *last;
-};
+typedef VEC(struct gradient) gradient_list;
 
 /* The backward loop of a forward loop, with counters for both. */
 struct grad_space {
@@ -53,21 +46,21 @@ struct grad_engine {
     const struct gradients_options *options;
     const char *scope;
     struct error *err;
-    int n_forward;                        /* nodes with smaller ids existed before */
-    int base;                             /* the frame of ys and xs */
-    unsigned char *marks;                 /* by forward id: enum grad_mark */
-    struct contributions **contributions; /* by forward id, by output */
-    struct frames *frames;                /* NULL: no control flow between */
-    struct grad_space **spaces;           /* by frame */
-    struct map loop_names;                /* of forward loops */
-    VEC(struct grad_origin) made;         /* by id - n_forward */
-    VEC(int) ancestors;                   /* of ys, and ys themselves */
-    VEC(int) cuts;                        /* nodes where a gradient ended */
+    int n_forward;                 /* nodes with smaller ids existed before */
+    int base;                      /* the frame of ys and xs */
+    unsigned char *marks;          /* by forward id: enum grad_mark */
+    gradient_list **contributions; /* by forward id, by output */
+    struct frames *frames;         /* NULL: no control flow between */
+    struct grad_space **spaces;    /* by frame */
+    struct map loop_names;         /* of forward loops */
+    VEC(struct grad_origin) made;  /* by id - n_forward */
+    VEC(int) ancestors;            /* of ys, and ys themselves */
+    VEC(int) cuts;                 /* nodes where a gradient ended */
     struct arena arena;
     /* grad_frame.c: the ancestors sorted so that those of a frame and of the loops in it are
      * adjacent, from begin[frame] to end[frame]. */
     int *by_frame, *begin, *end;
-    int *pending; /* by unit: edges from units not yet processed */
+    int *pending; /* by unit, each of one frame: edges from units not yet processed */
 };
 
 /* Returns the frame that a node runs in; the root without control flow. */

@@ -513,7 +513,7 @@ static int process_loop(struct grad_engine *e, struct grad_space *parent, int fr
     for (int i = 0; i < n && !has_gradient; i++) {
         const struct loop_variable *v = grad_variable(e, frame, i);
         has_gradient = is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
-                       e->contributions[v->exit][0].first;
+                       e->contributions[v->exit][0].n;
     }
     if (!has_gradient)
         return 0;
@@ -539,10 +539,7 @@ struct frame_walk {
     struct grad_engine *e;
     struct grad_space *space;
     int frame;
-    const int *nodes; /* nodes in the frame, or in a loop within it */
-    int n_nodes;
-    int *pending; /* shared with the engine: a unit belongs to one frame */
-    int *queue, first, last;
+    VEC(int) queue; /* of units */
 };
 
 /* Returns the unit of a node: its id, or n_forward + the frame of a loop; -1: not in this frame. */
@@ -595,8 +592,8 @@ static void finish_node(struct frame_walk *w, int unit, int id)
     const struct node *node = graph_node(w->e->graph, id);
     for (int k = 0; k < node->n_inputs; k++) {
         int from = unit_of(w, node->inputs[k].node);
-        if (from >= 0 && from != unit && --w->pending[from] == 0)
-            w->queue[w->last++] = from;
+        if (from >= 0 && from != unit && --w->e->pending[from] == 0)
+            vec_push_in(&w->e->arena, &w->queue, from);
     }
 }
 
@@ -697,41 +694,32 @@ static int process_node(struct frame_walk *w, const struct node *node)
 
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame)
 {
-    struct frame_walk w = {.e = e,
-                           .space = space,
-                           .frame = frame,
-                           .nodes = e->by_frame + e->begin[frame],
-                           .n_nodes = e->end[frame] - e->begin[frame],
-                           .pending = e->pending};
-    w.queue = arena_array(&e->arena, (size_t)w.n_nodes + 1,
-                          sizeof *w.queue); /* a unit has at least one node */
-    for (int i = 0; i < w.n_nodes; i++) {
-        int id = w.nodes[i], unit = unit_of(&w, id);
-        const struct node *node = graph_node(e->graph, id);
+    struct frame_walk w = {.e = e, .space = space, .frame = frame};
+    for (int i = e->begin[frame]; i < e->end[frame]; i++) {
+        const struct node *node = graph_node(e->graph, e->by_frame[i]);
+        int unit = unit_of(&w, node->id);
         for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
             int from = unit_of(&w, node->inputs[k].node);
             if (from >= 0 && from != unit)
-                w.pending[from]++;
+                e->pending[from]++;
         }
     }
-    for (int i = 0; i < w.n_nodes; i++) {
-        int unit = unit_of(&w, w.nodes[i]);
-        if (unit < 0 || w.pending[unit])
+    for (int i = e->begin[frame]; i < e->end[frame]; i++) {
+        int unit = unit_of(&w, e->by_frame[i]);
+        if (unit < 0 || e->pending[unit])
             continue;
-        w.pending[unit] = -1; /* queued: a loop's unit is found once per node */
-        w.queue[w.last++] = unit;
+        e->pending[unit] = -1; /* queued: a loop's unit is found once per node */
+        vec_push_in(&e->arena, &w.queue, unit);
     }
-    while (w.first < w.last && !e->err->code) {
-        int unit = w.queue[w.first++];
-        if (unit < e->n_forward)
+    for (size_t at = 0; at < w.queue.n && !e->err->code; at++) {
+        int unit = w.queue.items[at], loop = unit - e->n_forward;
+        if (loop < 0) {
             process_node(&w, graph_node(e->graph, unit));
-        else
-            process_loop(e, space, unit - e->n_forward);
-        if (unit < e->n_forward) {
             finish_node(&w, unit, unit);
             continue;
         }
-        for (int i = e->begin[unit - e->n_forward]; i < e->end[unit - e->n_forward]; i++)
+        process_loop(e, space, loop);
+        for (int i = e->begin[loop]; i < e->end[loop]; i++)
             if (unit_of(&w, e->by_frame[i]) == unit)
                 finish_node(&w, unit, e->by_frame[i]);
     }

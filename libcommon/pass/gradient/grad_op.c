@@ -75,9 +75,9 @@ void grad_set_rows(struct grad *g, int i, struct edge values, struct edge indice
     g->in_indices[i] = indices;
 }
 
-static struct contributions *list_of(struct grad_engine *e, struct edge edge)
+static gradient_list *list_of(struct grad_engine *e, struct edge edge)
 {
-    struct contributions **lists = &e->contributions[edge.node];
+    gradient_list **lists = &e->contributions[edge.node];
     if (!*lists)
         *lists = arena_array(&e->arena, (size_t)graph_node(e->graph, edge.node)->n_outputs,
                              sizeof **lists);
@@ -86,19 +86,12 @@ static struct contributions *list_of(struct grad_engine *e, struct edge edge)
 
 void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient)
 {
-    struct contributions *list = list_of(e, edge);
-    struct contribution *made = arena_alloc(&e->arena, sizeof *made);
-    made->gradient = gradient;
-    if (list->first)
-        list->last->next = made;
-    else
-        list->first = made;
-    list->last = made;
+    vec_push_in(&e->arena, list_of(e, edge), gradient);
 }
 
 void grad_forget(struct grad_engine *e, struct edge edge)
 {
-    *list_of(e, edge) = (struct contributions){0};
+    list_of(e, edge)->n = 0;
 }
 
 struct edge gradient_dense(struct build *b, const struct gradient *gradient, struct edge x)
@@ -119,47 +112,40 @@ struct edge gradient_dense(struct build *b, const struct gradient *gradient, str
 }
 
 /* Returns whether the contributions can be concatenated: all are rows, with indices of one type. */
-static bool stay_rows(const struct build *b, const struct contribution *list)
+static bool stay_rows(const struct build *b, const gradient_list *list)
 {
-    enum dtype type = build_type(b, list->gradient.indices);
-    for (; list; list = list->next)
-        if (!edge_exists(list->gradient.indices) || build_type(b, list->gradient.indices) != type)
-            return false;
-    return true;
+    enum dtype type = build_type(b, list->items[0].indices);
+    bool stay = true;
+    vec_each(gradient, list)
+        stay &= edge_exists(gradient->indices) && build_type(b, gradient->indices) == type;
+    return stay;
 }
 
 struct gradient grad_total(struct grad_engine *e, struct grad_space *space, struct edge edge)
 {
-    struct contributions *list = list_of(e, edge);
-    struct contribution *first = list->first;
-    struct gradient none = {EDGE_NONE, EDGE_NONE};
-    int n = 0, mark = (int)e->graph->nodes.n;
-    for (const struct contribution *c = first; c; c = c->next)
-        n++;
+    gradient_list *list = list_of(e, edge);
+    struct gradient none = {EDGE_NONE, EDGE_NONE}, *all = list->items;
+    int n = (int)list->n, mark = (int)e->graph->nodes.n;
     if (n < 2)
-        return n ? first->gradient : none;
+        return n ? *all : none;
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
-    const struct contribution *c = first;
     struct edge *values = arena_array(&e->arena, (size_t)n + 1, sizeof *values);
-    if (stay_rows(&b, first)) { /* concatenate values and indices */
+    if (stay_rows(&b, list)) { /* concatenate values and indices */
         struct edge *indices = arena_array(&e->arena, (size_t)n + 1, sizeof *indices);
-        for (int i = 1; i <= n; i++, c = c->next) {
-            values[i] = c->gradient.values;
-            indices[i] = c->gradient.indices;
+        for (int i = 0; i < n; i++) {
+            values[i + 1] = all[i].values;
+            indices[i + 1] = all[i].indices;
         }
         values[0] = indices[0] = build_scalar(&b, INT32, 0);
-        first->gradient.values = build_op(&b, "Concat", values, n + 1, NULL, 0);
-        first->gradient.indices = build_op(&b, "Concat", indices, n + 1, NULL, 0);
+        all->values = build_op(&b, "Concat", values, n + 1, NULL, 0);
+        all->indices = build_op(&b, "Concat", indices, n + 1, NULL, 0);
     } else {
-        for (int i = 0; i < n; i++, c = c->next)
-            values[i] = gradient_dense(&b, &c->gradient, edge);
-        first->gradient = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
+        for (int i = 0; i < n; i++)
+            values[i] = gradient_dense(&b, &all[i], edge);
+        *all = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
     }
-    first->next = NULL;
-    list->last = first;
-    if (b.failed || grad_adopt(e, space, mark))
-        return none;
-    return first->gradient;
+    list->n = 1;
+    return b.failed || grad_adopt(e, space, mark) ? none : *all;
 }
 
 struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge)

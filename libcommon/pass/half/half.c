@@ -31,14 +31,13 @@ enum half_fact {
 struct halver {
     struct rewrite r;
     const struct half_options *options;
-    struct error *err;
-    unsigned char *kind;        /* by node: enum op_half */
-    unsigned *facts;            /* by node */
-    int *next;                  /* by node: next one with the same type; a ring */
-    int *unit;                  /* by node: its ring */
-    int *users;                 /* by node: float32 inputs from it, */
-    int *painted;               /* and those of painted nodes */
-    struct edge *narrow, *wide; /* by output of the source, as r.edges: in 16 bits, in float32 */
+    unsigned char *kind; /* by node: enum op_half */
+    unsigned *facts;     /* by node */
+    int *next;           /* by node: next one with the same type; a ring */
+    int *unit;           /* by node: its ring */
+    int *users;          /* by node: float32 inputs from it, */
+    int *painted;        /* and those of painted nodes */
+    struct edge *casts;  /* by output of the source, as r.edges: in the other type */
 };
 
 static bool has(const struct halver *h, int node, unsigned facts)
@@ -54,7 +53,7 @@ static bool is_painted(const struct halver *h, int node)
 /* Returns whether an edge of the source is a float32 value, not a variable's reference. */
 static bool is_float(const struct graph *graph, struct edge edge)
 {
-    const struct node_output *output = &graph_node(graph, edge.node)->outputs[edge.slot];
+    const struct node_output *output = graph_output(graph, edge);
     return output->type == FLOAT32 && !output->is_ref;
 }
 
@@ -79,7 +78,7 @@ static bool is_beyond(const struct halver *h, struct edge edge)
         const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
         if (!edge_exists(in) || node_rows(source) != ROWS_ALIKE)
             return false;
-        enum dtype made_of = graph_node(from, in.node)->outputs[in.slot].type;
+        enum dtype made_of = graph_output(from, in)->type;
         return dtype_is_integer(made_of) && dtype_bytes(made_of) > 1;
     }
     int64_t n = tensor_count(value);
@@ -107,7 +106,7 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         int k = is_in ? i : i - node->n_inputs;
         const struct op_arg *args = is_in ? node->op->inputs : node->op->outputs;
         const struct edge edge = is_in ? node->inputs[k] : (struct edge){node->id, k};
-        const struct node_output *value = &graph_node(h->r.from, edge.node)->outputs[edge.slot];
+        const struct node_output *value = graph_output(h->r.from, edge);
         const struct op_arg *arg = &args[node_argument(node, args, &k)];
         if (value->is_ref || (value->type == FLOAT32 && (arg->type_attr < 0 || arg->is_ref)))
             return HALF_KEPT;
@@ -179,18 +178,16 @@ static int classify(struct halver *h)
         h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
     }
 
-    struct frames *frames;
     if (!h->r.has_control_flow)
         return 0;
-    if (frames_new(from, &frames, h->err))
-        return h->err->code;
-    vec_each(v, &frames->variables) {
+    if (frames_new(from, &h->r.frames, h->r.err))
+        return h->r.err->code;
+    vec_each(v, &h->r.frames->variables) {
         const int others[] = {v->enter, v->next, v->switch_, v->exit};
         for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
             if (others[k] >= 0)
                 join(h, v->merge, others[k]);
     }
-    frames_free(frames);
     for (size_t i = 0; i < from->nodes.n; i++) {
         /* Values pushed onto a stack share the type of those popped. A stack that is itself pushed
          * onto a stack, as in nested loops, is not followed: all nodes connected to it keep their
@@ -199,7 +196,7 @@ static int classify(struct halver *h)
 
         for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {
             struct edge edge = node->inputs[j];
-            if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
+            if (graph_output(from, edge)->type != RESOURCE)
                 continue;
             /* Find the node that makes the resource, through nodes that pass it on. */
             const struct node *maker = graph_node(from, edge.node);
@@ -324,7 +321,7 @@ static int paint(struct halver *h)
     const unsigned denied = kind_fact(HALF_DENIED);
     size_t n = h->r.from->nodes.n;
     if (classify(h))
-        return h->err->code;
+        return h->r.err->code;
     /* The loss's gradient is float32 like the loss, up to the first product. */
     for (size_t i = 0; i < n; i++)
         h->facts[i] |= kind_fact(h->kind[i]) |
@@ -384,12 +381,6 @@ int half_parse(struct half_options *options, const char *type, const char *scale
 
 /* ---- casts ---- */
 
-/* Returns the index of an output among all outputs of the source. */
-static int output_number(const struct halver *h, struct edge edge)
-{
-    return h->r.first[edge.node] + edge.slot;
-}
-
 /* Returns whether a Cast takes over the node's name, under which others expect float32. Nobody
  * looks up names within loops. */
 static bool is_known(const struct halver *h, const struct node *node)
@@ -404,12 +395,11 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
 {
     struct graph *to = h->r.to;
     const struct node *near = graph_node(h->r.from, edge.node);
-    const struct edge input = h->r.edges[output_number(h, edge)];
+    const struct edge input = rewrite_edge(&h->r, edge);
     struct attr *attrs = arena_array(&to->arena, 2, sizeof *attrs);
     struct node_output output = {type, false, near->outputs[edge.slot].shape};
     attrs[0] = (struct attr){"DstT", attr_type(type)};
-    attrs[1] =
-        (struct attr){"SrcT", attr_type(graph_node(to, input.node)->outputs[input.slot].type)};
+    attrs[1] = (struct attr){"SrcT", attr_type(graph_output(to, input)->type)};
     struct node_spec spec = rewrite_spec_like(near);
     spec.op = "Cast";
     spec.name = name;
@@ -421,62 +411,42 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
 }
 
-/* Returns a 16-bit version of an edge of the source, made once for all users. */
-static struct edge narrow(struct halver *h, struct edge edge)
+/* Returns an edge of the source in 16 bits, or in float32. It is cast once for all users. */
+static struct edge typed(struct halver *h, struct edge edge, bool is_half)
 {
-    struct edge *made = &h->narrow[output_number(h, edge)];
-    const char *name = graph_node(h->r.from, edge.node)->name;
-    if (is_painted(h, edge.node))
-        return h->r.edges[output_number(h, edge)];
-    if (!edge_exists(*made))
-        *made = add_cast(h, edge, h->options->type, rewrite_name_near(&h->r, name, "half"));
-    return *made;
-}
-
-static struct edge wide(struct halver *h, struct edge edge)
-{
-    struct edge *made = &h->wide[output_number(h, edge)];
+    struct edge *made = &h->casts[h->r.first[edge.node] + edge.slot];
     const struct node *node = graph_node(h->r.from, edge.node);
-    bool kept = h->r.flags[node->id] & REWRITE_KEPT;
-    if (!is_painted(h, edge.node))
-        return h->r.edges[output_number(h, edge)];
-    if (!edge_exists(*made))
-        *made =
-            add_cast(h, edge, FLOAT32,
-                     kept && is_known(h, node) ? node->name
-                                               : rewrite_name_near(&h->r, node->name, "float32"));
+    if (is_painted(h, edge.node) == is_half)
+        return rewrite_edge(&h->r, edge);
+    if (!edge_exists(*made)) {
+        bool has_name = h->r.flags[node->id] & REWRITE_KEPT && is_known(h, node);
+        const char *suffix = is_half ? "half" : "float32";
+        *made = add_cast(h, edge, is_half ? h->options->type : FLOAT32,
+                         has_name ? node->name : rewrite_name_near(&h->r, node->name, suffix));
+    }
     return *made;
 }
 
 /* ---- nodes ---- */
 
-/* Widens the edge of an entry or an alias. A value in a loop's cycle has no place for casts. */
-static void widen_end(struct halver *h, struct edge edge)
-{
-    if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node && is_float(h->r.from, edge))
-        h->r.edges[output_number(h, edge)] = wide(h, edge);
-}
-
 int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
                int *n, struct error *err)
 {
-    struct halver h = {.options = options, .err = err};
+    struct halver h = {.options = options};
     *to = NULL;
     *n = 0;
     if (rewrite_open(&h.r, from, options->pass, err))
         return err->code;
     int code = paint(&h);
     if (!code) {
-        h.narrow = rewrite_edges(&h.r);
-        h.wide = rewrite_edges(&h.r);
+        h.casts = rewrite_edges(&h.r);
         graph_each_ordered(node, from, h.r.order) {
             struct node view = rewrite_view(&h.r, node), named = *node;
             /* A value from a back edge has the type of its ring. */
             for (int j = 0; j < node->n_inputs; j++) {
                 if (!edge_exists(view.inputs[j]) || !is_float(h.r.from, node->inputs[j]))
                     continue;
-                view.inputs[j] = is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
-                                                          : wide(&h, node->inputs[j]);
+                view.inputs[j] = typed(&h, node->inputs[j], is_painted(&h, node->id));
             }
             if (is_painted(&h, node->id)) {
                 struct attr *attrs =
@@ -508,15 +478,15 @@ int half_graph(const struct graph *from, const struct half_options *options, str
             const struct edge edge = {node->id, 0};
             if (!is_known(&h, node))
                 continue;
-            struct edge cast = wide(&h, edge);
+            struct edge cast = typed(&h, edge, false);
             if (!(h.r.flags[node->id] & REWRITE_KEPT))
                 vec_push_in(&h.r.arena, &h.r.lost, ((struct alias){node->name, cast}));
         }
-        for (size_t i = 0; i < from->aliases.n; i++)
-            widen_end(&h, from->aliases.items[i].edge);
-        for (size_t i = 0; i < from->entries.n; i++)
-            for (int k = 0; k < from->entries.items[i].n_edges; k++)
-                widen_end(&h, from->entries.items[i].edges[k]);
+        /* Values that are named are widened; one in a loop's cycle has no place for casts. */
+        graph_each_named(at, from)
+            if (at.edge.slot != CONTROL_SLOT && h.next[at.edge.node] == at.edge.node &&
+                is_float(from, at.edge))
+                h.r.edges[h.r.first[at.edge.node] + at.edge.slot] = typed(&h, at.edge, false);
     }
     return rewrite_close(&h.r, code, to, n);
 }

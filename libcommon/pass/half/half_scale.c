@@ -26,30 +26,34 @@ enum half_scale_fact {
     SCALE_INSIDE = 1 << 7,       /* a gated node needs it */
 };
 
+/* A variable of the result: the scale, or a counter of good or of skipped steps. */
+struct scale_variable {
+    struct edge variable, value; /* the value in this step */
+    int initial;                 /* the assignment */
+};
+
+enum { SCALE, GOOD, SKIPPED, SCALE_VARIABLES };
+
 struct half_scaler {
     struct rewrite r;
     const struct half_options *options;
-    struct error *err;
     struct build b;
     unsigned *facts;             /* by node */
     const struct node *gradient; /* one of them */
     int n_gradients, n_losses;
 
     /* In the result: */
-    struct edge scale;                 /* its value in this step */
-    struct edge good, skipped;         /* counters, likewise */
-    int scale_var, good_var, skip_var; /* variables */
-    int initial[3];                    /* their assignments */
-    VEC(struct edge) gradients;        /* those handed over */
-    int go, done;                      /* gated nodes run after `go`; `done` runs after them */
-    VEC(int) waits;                    /* gated nodes */
+    struct scale_variable variables[SCALE_VARIABLES];
+    VEC(struct edge) gradients; /* those handed over */
+    int go, done;               /* gated nodes run after `go`; `done` runs after them */
+    VEC(int) waits;             /* gated nodes */
 };
 
 /* ---- the scale itself: variables ---- */
 
-static struct edge add_variable(struct half_scaler *s, const char *suffix, double value, int i)
+static void add_variable(struct half_scaler *s, struct scale_variable *added, const char *suffix,
+                         enum dtype type, double value)
 {
-    enum dtype type = i ? INT64 : FLOAT32;
     struct graph *to = s->r.to;
     const char *name = arena_printf(&to->arena, "%s%s", s->b.scope, suffix);
     const char *group = arena_printf(&to->arena, "loc:@%s", name);
@@ -57,38 +61,27 @@ static struct edge add_variable(struct half_scaler *s, const char *suffix, doubl
                            {"shape", attr_shape(&SHAPE_SCALAR)},
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .name = name, .attrs = attrs, .n_attrs = 3};
-    const struct node *variable = s->b.failed ? NULL : graph_add(to, &spec, s->err);
+    const struct node *variable = s->b.failed ? NULL : graph_add(to, &spec, s->r.err);
     s->b.failed |= !variable;
     if (s->b.failed)
-        return EDGE_NONE;
-    struct edge inputs[] = {{variable->id, 0}, build_scalar(&s->b, type, value)};
-    s->initial[i] = build_op(&s->b, "Assign", inputs, 2, NULL, 0).node;
+        return;
+    added->variable = (struct edge){variable->id, 0};
+    struct edge first = build_scalar(&s->b, type, value);
+    added->initial = build_binary(&s->b, "Assign", added->variable, first).node;
     s->b.colocate = group;
-    struct edge read = build_unary(&s->b, "Identity", inputs[0]);
+    added->value = build_unary(&s->b, "Identity", added->variable);
     s->b.colocate = NULL;
-    *(i == 0 ? &s->scale_var : i == 1 ? &s->good_var : &s->skip_var) = variable->id;
-    return read;
 }
 
 /* ---- the update of the scale ---- */
-
-static struct edge choose(struct half_scaler *s, struct edge condition, struct edge yes,
-                          struct edge no)
-{
-    struct edge inputs[] = {condition, yes, no};
-    return build_op(&s->b, "Select", inputs, 3, NULL, 0);
-}
-
-static int assign(struct half_scaler *s, int variable, struct edge value)
-{
-    return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
-}
 
 /* Gated nodes run after the scale was changed: a step that runs an update also changes the
  * scale. */
 static void add_decision(struct half_scaler *s)
 {
-    int assigned[3];
+    int assigned[SCALE_VARIABLES];
+    struct edge scale = s->variables[SCALE].value, good = s->variables[GOOD].value;
+    struct edge skipped = s->variables[SKIPPED].value;
     /* The sum of squares is infinite or NaN if any element is. */
     struct build *b = &s->b;
     struct edge *sums = arena_array(&s->r.arena, s->gradients.n, sizeof *sums);
@@ -96,31 +89,42 @@ static void add_decision(struct half_scaler *s)
         sums[i] = build_cast(b, build_unary(b, "L2Loss", s->gradients.items[i]), FLOAT32);
     struct edge total = build_op(b, "AddN", sums, (int)s->gradients.n, NULL, 0);
     struct edge finite = build_binary(b, "Less", total, build_scalar(b, FLOAT32, INFINITY));
-    if (!s->b.failed) {
-        struct edge one = build_scalar_like(b, s->good, 1), zero = build_scalar_like(b, s->good, 0);
-        struct edge good = build_binary(b, "Add", s->good, one);
-        struct edge grows =
-            build_binary(b, "GreaterEqual", good, build_scalar_like(b, good, HALF_GOOD_STEPS));
-        struct edge twice = build_binary(b, "Mul", s->scale, build_scalar_like(b, s->scale, 2));
-        struct edge half = build_binary(b, "Mul", s->scale, build_scalar_like(b, s->scale, 0.5));
-        struct edge larger =
-            build_binary(b, "Minimum", twice, build_scalar_like(b, s->scale, HALF_SCALE_LAST));
-        struct edge smaller = build_binary(b, "Maximum", half, build_scalar_like(b, s->scale, 1));
-        struct edge kept = choose(s, grows, larger, s->scale);
-        struct edge stays =
-            build_binary(b, "LogicalAnd", finite, build_unary(b, "LogicalNot", grows));
-        struct edge more = build_binary(b, "Add", s->skipped, one);
-        assigned[0] = assign(s, s->scale_var, choose(s, finite, kept, smaller));
-        assigned[1] = assign(s, s->good_var, choose(s, stays, good, zero));
-        assigned[2] = assign(s, s->skip_var, choose(s, finite, s->skipped, more));
+    struct edge one = build_scalar_like(b, good, 1), zero = build_scalar_like(b, good, 0);
+    good = build_binary(b, "Add", good, one);
+    struct edge grows =
+        build_binary(b, "GreaterEqual", good, build_scalar_like(b, good, HALF_GOOD_STEPS));
+    struct edge twice = build_binary(b, "Mul", scale, build_scalar_like(b, scale, 2));
+    struct edge half = build_binary(b, "Mul", scale, build_scalar_like(b, scale, 0.5));
+    struct edge larger =
+        build_binary(b, "Minimum", twice, build_scalar_like(b, scale, HALF_SCALE_LAST));
+    struct edge smaller = build_binary(b, "Maximum", half, build_scalar_like(b, scale, 1));
+    struct edge kept = build_op(b, "Select", (struct edge[]){grows, larger, scale}, 3, NULL, 0);
+    struct edge stays = build_binary(b, "LogicalAnd", finite, build_unary(b, "LogicalNot", grows));
+    struct edge more = build_binary(b, "Add", skipped, one);
+    const struct edge next[SCALE_VARIABLES][3] = {
+        {finite, kept, smaller}, {stays, good, zero}, {finite, skipped, more}};
+    for (int i = 0; i < SCALE_VARIABLES; i++) {
+        struct edge value = build_op(b, "Select", next[i], 3, NULL, 0);
+        assigned[i] = build_binary(b, "Assign", s->variables[i].variable, value).node;
     }
     struct edge both = build_binary(&s->b, "Switch", finite, finite);
     if (s->b.failed)
         return;
     s->b.controls = assigned;
-    s->b.n_controls = 3;
+    s->b.n_controls = SCALE_VARIABLES;
     s->go = build_unary(&s->b, "Identity", build_slot(both, 1)).node;
     s->b.n_controls = 0;
+}
+
+/* Returns a gated output's substitute: a variable, read after all updates, or a checked value. */
+static struct edge instead_of(struct half_scaler *s, struct edge edge)
+{
+    const struct node *node = graph_node(s->r.from, edge.node);
+    const struct node *variable = part_written(s->r.from, node);
+    if (!(s->facts[node->id] & SCALE_GATED))
+        return rewrite_edge(&s->r, edge);
+    return variable ? (struct edge){s->r.after[variable->id][0], 0}
+                    : rewrite_edge(&s->r, node->inputs[0]);
 }
 
 /* ---- entries ---- */
@@ -131,22 +135,21 @@ static void redirect_ends(struct half_scaler *s)
     for (size_t i = 0; i < from->entries.n; i++)
         for (int k = 0; k < from->entries.items[i].n_edges; k++) {
             struct edge edge = from->entries.items[i].edges[k];
-            const struct node *node = graph_node(s->r.from, edge.node);
-            const struct node *written = part_written(s->r.from, node);
-            if (!(s->facts[node->id] & SCALE_GATED))
+            if (!(s->facts[edge.node] & SCALE_GATED))
                 continue;
-            if (edge.slot == CONTROL_SLOT)
-                s->r.after[node->id][0] = s->done;
-            else if (written) {
-                /* Read the variable as it is after all updates. */
-                s->b.controls = &s->done;
-                s->b.n_controls = 1;
-                struct edge read =
-                    build_unary(&s->b, "Identity", (struct edge){s->r.after[written->id][0], 0});
-                s->b.n_controls = 0;
-                s->r.edges[s->r.first[node->id] + edge.slot] = read;
-            } else
-                s->r.edges[s->r.first[node->id] + edge.slot] = rewrite_edge(&s->r, node->inputs[0]);
+            if (edge.slot == CONTROL_SLOT) {
+                s->r.after[edge.node][0] = s->done;
+                continue;
+            }
+            struct edge *now = &s->r.edges[s->r.first[edge.node] + edge.slot];
+            *now = instead_of(s, edge);
+            if (!part_written(from, graph_node(from, edge.node)))
+                continue;
+            /* Read the variable as it is after all updates. */
+            s->b.controls = &s->done;
+            s->b.n_controls = 1;
+            *now = build_unary(&s->b, "Identity", *now);
+            s->b.n_controls = 0;
         }
 }
 
@@ -155,24 +158,23 @@ static int extend_entries(struct half_scaler *s, struct graph *to)
     s->b.graph = to;
     vec_each(entry, &to->entries) {
         if (!strcmp(entry->name, "init")) {
-            struct edge *edges = arena_array(&to->arena, (size_t)entry->n_edges + 3, sizeof *edges);
-            memcpy(edges, entry->edges, (size_t)entry->n_edges * sizeof *edges);
-            for (int j = 0; j < 3; j++)
-                edges[entry->n_edges + j] = (struct edge){s->initial[j], CONTROL_SLOT};
+            size_t n = (size_t)entry->n_edges;
+            struct edge *edges = arena_array(&to->arena, n + SCALE_VARIABLES, sizeof *edges);
+            memcpy(edges, entry->edges, n * sizeof *edges);
+            for (int i = 0; i < SCALE_VARIABLES; i++)
+                edges[entry->n_edges++] = (struct edge){s->variables[i].initial, CONTROL_SLOT};
             entry->edges = edges;
-            entry->n_edges += 3;
         } else if (!strcmp(entry->name, "ready") && entry->n_edges == 1) {
-            const int variables[] = {s->scale_var, s->good_var, s->skip_var};
             struct edge *all = arena_copy(&to->arena, entry->edges, sizeof *all);
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < SCALE_VARIABLES; i++) {
                 struct edge there =
-                    build_unary(&s->b, "IsVariableInitialized", (struct edge){variables[i], 0});
+                    build_unary(&s->b, "IsVariableInitialized", s->variables[i].variable);
                 *all = build_binary(&s->b, "LogicalAnd", *all, there);
             }
             entry->edges = all;
         }
     }
-    return s->b.failed ? s->err->code : 0;
+    return s->b.failed ? s->r.err->code : 0;
 }
 
 /* ---- finding the facts ---- */
@@ -193,40 +195,12 @@ static struct edge scale_as(struct half_scaler *s, enum dtype type)
 {
     if (s->options->scaling == HALF_STATIC)
         return build_scalar(&s->b, type, s->options->factor);
-    if (!edge_exists(s->scale)) {
-        s->scale = add_variable(s, "", HALF_SCALE_FIRST, 0);
-        s->good = add_variable(s, "/good_steps", 0, 1);
-        s->skipped = add_variable(s, "/skipped_steps", 0, 2);
+    if (!edge_exists(s->variables[SCALE].value)) {
+        add_variable(s, &s->variables[SCALE], "", FLOAT32, HALF_SCALE_FIRST);
+        add_variable(s, &s->variables[GOOD], "/good_steps", INT64, 0);
+        add_variable(s, &s->variables[SKIPPED], "/skipped_steps", INT64, 0);
     }
-    return build_cast(&s->b, s->scale, type);
-}
-
-/* ---- gated nodes and their successors ---- */
-
-static void add_control(struct half_scaler *s, struct node *view, int control)
-{
-    int *controls = arena_array(&s->r.arena, (size_t)view->n_controls + 1, sizeof *controls);
-    int n = 0;
-    while (n < view->n_controls && view->controls[n] < control) {
-        controls[n] = view->controls[n];
-        n++;
-    }
-    controls[n] = control;
-    for (int i = n; i < view->n_controls; i++)
-        controls[i + 1] = view->controls[i];
-    view->controls = controls;
-    view->n_controls++;
-}
-
-/* Returns a gated output's substitute: a variable, read after all updates, or a checked value. */
-static struct edge instead_of(struct half_scaler *s, struct edge edge)
-{
-    const struct node *node = graph_node(s->r.from, edge.node);
-    const struct node *variable = part_written(s->r.from, node);
-    if (!(s->facts[node->id] & SCALE_GATED))
-        return rewrite_edge(&s->r, edge);
-    return variable ? (struct edge){s->r.after[variable->id][0], 0}
-                    : rewrite_edge(&s->r, node->inputs[0]);
+    return build_cast(&s->b, s->variables[SCALE].value, type);
 }
 
 /* Returns whether a node belongs to the updates, and is dead when they are. */
@@ -267,14 +241,14 @@ static int visit_all(struct half_scaler *s)
                 rewrite_copy(&s->r, node);
         }
     if (s->options->scaling != HALF_DYNAMIC || s->b.failed)
-        return s->b.failed ? s->err->code : 0;
+        return s->b.failed ? s->r.err->code : 0;
     add_decision(s);
     for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
         const struct node *node = graph_node(from, s->r.order[i]);
         if (s->facts[node->id] & SCALE_GATED) {
-            struct node view = rewrite_view(&s->r, node);
-            add_control(s, &view, s->go);
-            vec_push_in(&s->r.arena, &s->waits, rewrite_add(&s->r, node, &view)->id);
+            struct node *copy = rewrite_copy(&s->r, node);
+            graph_add_control(s->r.to, copy, s->go);
+            vec_push_in(&s->r.arena, &s->waits, copy->id);
         } else if (is_late(s, node->id))
             rewrite_copy(&s->r, node);
     }
@@ -283,7 +257,7 @@ static int visit_all(struct half_scaler *s)
                                    .name = rewrite_name_near(&s->r, s->b.scope, "done"),
                                    .controls = s->waits.items,
                                    .n_controls = (int)s->waits.n};
-    const struct node *done = s->b.failed ? NULL : graph_add(s->r.to, &spec, s->err);
+    const struct node *done = s->b.failed ? NULL : graph_add(s->r.to, &spec, s->r.err);
     s->b.failed |= !done;
     s->done = done ? done->id : -1;
     for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
@@ -305,11 +279,11 @@ static int visit_all(struct half_scaler *s)
             waits |= (s->facts[node->inputs[j].node] & SCALE_GATED) != 0;
             view.inputs[j] = instead_of(s, node->inputs[j]);
         }
+        struct node *made = rewrite_add(&s->r, node, &view);
         if (waits)
-            add_control(s, &view, s->done);
-        rewrite_add(&s->r, node, &view);
+            graph_add_control(s->r.to, made, s->done);
     }
-    return s->b.failed ? s->err->code : 0;
+    return s->b.failed ? s->r.err->code : 0;
 }
 
 /* ---- names ---- */
@@ -331,7 +305,7 @@ static const char *choose_scope(struct half_scaler *s)
 int half_scale(const struct graph *from, const struct half_options *options, struct graph **to,
                int *n, struct error *err)
 {
-    struct half_scaler s = {.options = options, .err = err, .scale = EDGE_NONE};
+    struct half_scaler s = {.options = options, .variables[SCALE].value = EDGE_NONE};
     *to = NULL;
     *n = 0;
     if (options->scaling == HALF_UNSCALED)

@@ -12,9 +12,8 @@
 
 struct cse_table {
     struct rewrite *r;
-    int *slots; /* node of `to`, or -1; open addressing */
-    uint64_t *hashes;
-    size_t mask;
+    struct map last; /* by hash: the last node of `to` that has it */
+    int *before;     /* by node of `to`: the one before it that has its hash; -1: none */
 };
 
 static bool may_swap(const struct node *node)
@@ -62,34 +61,23 @@ static bool is_same(const struct node *a, const struct node *b)
     return true;
 }
 
-/* Finds an earlier node of `to` that computes the same; else sets the slot for this one. */
-static const struct node *find_same(const struct cse_table *t, const struct node *view,
-                                    size_t *place, uint64_t *hash)
-{
-    *hash = hash_node(view);
-    size_t i = *hash & t->mask;
-    for (; t->slots[i] >= 0; i = (i + 1) & t->mask) {
-        const struct node *known = graph_node(t->r->to, t->slots[i]);
-        if (t->hashes[i] == *hash && is_same(known, view))
-            return known;
-    }
-    *place = i;
-    return NULL;
-}
-
 static void merge_node(struct cse_table *t, const struct node *node)
 {
     struct rewrite *r = t->r;
     struct node view = rewrite_view(r, node);
-    size_t place;
-    uint64_t hash;
     if (r->flags[node->id] &
             (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE) ||
         !node->n_outputs || (node_is(node, "Const") && rewrite_has_own_name(r, node))) {
         rewrite_add(r, node, &view);
         return;
     }
-    const struct node *same = find_same(t, &view, &place, &hash);
+    const uint64_t hash = hash_node(&view);
+    int64_t last = -1;
+    map_get_number(&t->last, hash, &last);
+    const struct node *same = NULL; /* an earlier node of `to` that computes the same */
+    for (int known = (int)last; known >= 0 && !same; known = t->before[known])
+        if (is_same(graph_node(r->to, known), &view))
+            same = graph_node(r->to, known);
     if (same && !(r->flags[node->id] & REWRITE_KEPT)) {
         rewrite_stand_in(r, node, same->id);
         if (rewrite_has_own_name(r, node))
@@ -99,8 +87,8 @@ static void merge_node(struct cse_table *t, const struct node *node)
     }
     const struct node *copy = rewrite_add(r, node, &view);
     if (!same) {
-        t->slots[place] = copy->id;
-        t->hashes[place] = hash;
+        t->before[copy->id] = (int)last;
+        map_put_number(&t->last, hash, copy->id);
     }
 }
 
@@ -108,18 +96,12 @@ int pass_cse(const struct graph *from, const struct pass_options *options, struc
              int *n_changes, struct error *err)
 {
     struct rewrite r;
-    struct cse_table t;
+    struct cse_table t = {.r = &r};
     if (rewrite_open(&r, from, options, err))
         return err->code;
-    size_t capacity = 16;
-    while (capacity < 2 * r.from->nodes.n)
-        capacity *= 2;
-    t.r = &r;
-    t.mask = capacity - 1;
-    t.slots = arena_array(&r.arena, capacity, sizeof *t.slots);
-    t.hashes = arena_array(&r.arena, capacity, sizeof *t.hashes);
-    memset(t.slots, -1, capacity * sizeof *t.slots);
+    t.before = arena_array(&r.arena, from->nodes.n + 1, sizeof *t.before);
     for (size_t i = 0; i < from->nodes.n; i++)
         merge_node(&t, graph_node(from, r.order[i]));
+    map_release(&t.last);
     return rewrite_close(&r, 0, to, n_changes);
 }

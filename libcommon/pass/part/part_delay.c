@@ -32,13 +32,6 @@
 #define MEMBER_WAIT_NS 1e5 /* longest wait of a value for others of its group, */
 #define MEMBER_WAIT 0.125  /* or this part of the step */
 
-/* A transfer of a value. */
-struct way {
-    int crossing;
-    double ns;   /* its duration */
-    double need; /* start of the first node that needs it */
-};
-
 /* The device that a part runs on. */
 struct delay_device {
     struct device_name name;
@@ -46,16 +39,21 @@ struct delay_device {
     double speed;
 };
 
+/* A node of the source. */
+struct delay_node {
+    bool after_write;
+    bool apart;           /* after a write or control flow */
+    int level;            /* largest number of crossings before it */
+    double start, finish; /* in the simulated step */
+};
+
 struct delayer {
     struct cutter *c;
     struct delay_device *devices; /* by part */
-    char *after_write;            /* by node of the source */
-    char *apart;                  /* by node: after a write or control flow */
-    int *level;                   /* by node: largest number of crossings before it */
-    bool is_grouped;              /* some values cross in a group */
-    double *start, *finish;
+    struct delay_node *nodes;
+    bool is_grouped; /* some values cross in a group */
     double *arrival; /* by crossing; < 0: not known yet */
-    double *need;    /* by crossing */
+    double *need;    /* by crossing: start of the first node that needs it */
     double *free_part, *free_link;
     double end;
 };
@@ -96,7 +94,7 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
 {
     const struct cutter *c = d->c;
     int to = c->part[node->id], way = find_way(d, edge, to);
-    double ready = d->finish[edge.node];
+    double ready = d->nodes[edge.node].finish;
     if (way < 0)
         return ready;
     if (d->arrival[way] < 0) {
@@ -112,14 +110,14 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
 static int by_link_and_need(const void *a, const void *b, void *context)
 {
     const struct delayer *d = context;
-    const struct way *x = a, *y = b;
-    const struct part_crossing *p = crossing_at(d, x->crossing), *q = crossing_at(d, y->crossing);
+    int x = *(const int *)a, y = *(const int *)b;
+    const struct part_crossing *p = crossing_at(d, x), *q = crossing_at(d, y);
     int link = p->from * d->c->n + p->to, other = q->from * d->c->n + q->to;
     if (link != other)
         return link < other ? -1 : 1;
-    if (x->need != y->need)
-        return x->need > y->need ? -1 : 1;
-    return x->crossing - y->crossing;
+    if (d->need[x] != d->need[y])
+        return d->need[x] > d->need[y] ? -1 : 1;
+    return x - y;
 }
 
 /* ---- groups ---- */
@@ -132,9 +130,9 @@ static bool can_join(const struct delayer *d, const struct part_crossing *crossi
     const struct node_output *output =
         node->outputs + (crossing->edge.slot < 0 ? 0 : crossing->edge.slot);
     return crossing->edge.slot >= 0 && crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
-           crossing->bytes >= 0 && crossing->bytes <= MEMBER_BYTES_MAX && !d->apart[node->id] &&
-           !output->is_ref && output->type != STRING && output->type != RESOURCE &&
-           !strcmp(from->type, "CPU") && !strcmp(to->type, "CPU") &&
+           crossing->bytes >= 0 && crossing->bytes <= MEMBER_BYTES_MAX &&
+           !d->nodes[node->id].apart && !output->is_ref && output->type != STRING &&
+           output->type != RESOURCE && !strcmp(from->type, "CPU") && !strcmp(to->type, "CPU") &&
            !device_name_same_task(from, to);
 }
 
@@ -143,9 +141,9 @@ static int by_way_and_time(const void *a, const void *b, void *context)
     const struct delayer *d = context;
     const struct part_crossing *x = crossing_at(d, *(const int *)a);
     const struct part_crossing *y = crossing_at(d, *(const int *)b);
-    int keys[] = {x->from - y->from, x->to - y->to, d->level[x->edge.node] - d->level[y->edge.node],
-                  (d->finish[x->edge.node] > d->finish[y->edge.node]) -
-                      (d->finish[x->edge.node] < d->finish[y->edge.node])};
+    const struct delay_node *p = &d->nodes[x->edge.node], *q = &d->nodes[y->edge.node];
+    int keys[] = {x->from - y->from, x->to - y->to, p->level - q->level,
+                  (p->finish > q->finish) - (p->finish < q->finish)};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i])
             return keys[i];
@@ -184,8 +182,8 @@ static int find_groups(struct delayer *d)
         const struct part_crossing *x = crossing_at(d, may.items[first]);
         const struct part_crossing *y = i < may.n ? crossing_at(d, may.items[i]) : NULL;
         if (y && y->from == x->from && y->to == x->to &&
-            d->level[y->edge.node] == d->level[x->edge.node] &&
-            d->finish[y->edge.node] <= d->finish[x->edge.node] + wait &&
+            d->nodes[y->edge.node].level == d->nodes[x->edge.node].level &&
+            d->nodes[y->edge.node].finish <= d->nodes[x->edge.node].finish + wait &&
             (int64_t)(i - first) < GROUP_MAX)
             continue;
         if (i - first > 1 && name_group(d, may.items + first, i - first))
@@ -211,11 +209,7 @@ int part_delay(struct cutter *c)
 {
     size_t n = c->from->nodes.n, n_crossings = c->parts->crossings.n, parts = (size_t)c->n;
     struct delayer d = {.c = c};
-    d.after_write = arena_alloc(&c->arena, n + 1);
-    d.apart = arena_alloc(&c->arena, n + 1);
-    d.level = arena_array(&c->arena, n + 1, sizeof *d.level);
-    d.start = arena_array(&c->arena, n + 1, sizeof *d.start);
-    d.finish = arena_array(&c->arena, n + 1, sizeof *d.finish);
+    d.nodes = arena_array(&c->arena, n + 1, sizeof *d.nodes);
     d.arrival = arena_array(&c->arena, n_crossings + 1, sizeof *d.arrival);
     d.need = arena_array(&c->arena, n_crossings + 1, sizeof *d.need);
     d.free_part = arena_array(&c->arena, parts + 1, sizeof *d.free_part);
@@ -237,41 +231,40 @@ int part_delay(struct cutter *c)
 
     /* If a loop writes, the nodes after that write are not known: delay nothing. */
     graph_each_ordered(node, c->from, c->order) {
-        bool after = false;
+        struct delay_node *own = &d.nodes[node->id];
         for (int k = 0; k < node->n_inputs; k++)
-            after |= node_writes_ref(node, k);
-        bool apart = after || node_has(node, OP_CONTROL_FLOW);
-        if (after && c->frames->frame[node->id] != FRAME_ROOT)
+            own->after_write |= node_writes_ref(node, k);
+        own->apart = own->after_write || node_has(node, OP_CONTROL_FLOW);
+        if (own->after_write && c->frames->frame[node->id] != FRAME_ROOT)
             return 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int from = node_dependency(node, k).node;
-            int level = d.level[from] + (c->part[from] != c->part[node->id]);
-            after |= d.after_write[from];
-            apart |= d.apart[from];
-            d.level[node->id] = level > d.level[node->id] ? level : d.level[node->id];
+            int level = d.nodes[from].level + (c->part[from] != c->part[node->id]);
+            own->after_write |= d.nodes[from].after_write;
+            own->apart |= d.nodes[from].apart;
+            own->level = level > own->level ? level : own->level;
         }
-        d.apart[node->id] = apart;
-        d.after_write[node->id] = after;
     }
 
     graph_each_ordered(node, c->from, c->order) {
+        struct delay_node *own = &d.nodes[node->id];
         double *part = &d.free_part[c->part[node->id]], ready = *part;
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);
-            if (node_is(node, "Merge") && node_is(graph_node(c->from, edge.node), "NextIteration"))
+            if (graph_is_back_edge(c->from, node, edge))
                 continue;
             double there = arrive(&d, edge, node);
             ready = there > ready ? there : ready;
         }
-        d.start[node->id] = ready;
         const struct delay_device *device = &d.devices[c->part[node->id]];
         double ns;
         if (!costs_find(c->estimates->costs, node, device->name.type, &ns))
             ns = cost_estimate_ns(&(struct cost_query){node, c->from, ASSUMED_DIM}, &device->rates);
-        d.finish[node->id] = ready + ns / device->speed;
-        if (d.finish[node->id] > ready)
-            *part = d.finish[node->id];
-        d.end = d.finish[node->id] > d.end ? d.finish[node->id] : d.end;
+        own->start = ready;
+        own->finish = ready + ns / device->speed;
+        if (own->finish > ready)
+            *part = own->finish;
+        d.end = own->finish > d.end ? own->finish : d.end;
         for (int j = 0; j < node->n_inputs; j++) {
             int way = find_way(&d, node->inputs[j], c->part[node->id]);
             if (way >= 0 && ready < d.need[way])
@@ -283,33 +276,34 @@ int part_delay(struct cutter *c)
 
     /* The value needed last on a link is considered first: earlier ones must leave the link free
      * for it. */
-    VEC(struct way) ways = VEC_INIT;
+    part_node_vec ways = VEC_INIT;
     for (int i = 0; i < (int)c->parts->crossings.n; i++)
         if (d.arrival[i] >= 0 && d.need[i] <= d.end)
-            vec_push_in(&c->arena, &ways,
-                        ((struct way){i, way_ns(&d, crossing_at(&d, i)), d.need[i]}));
+            vec_push_in(&c->arena, &ways, i);
     if (ways.n)
         qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, &d);
     double leave = 0;
     for (size_t i = 0; i < ways.n; i++) {
-        const struct part_crossing *crossing = crossing_at(&d, ways.items[i].crossing);
-        const struct part_crossing *before =
-            i ? crossing_at(&d, ways.items[i - 1].crossing) : crossing;
+        const struct part_crossing *crossing = crossing_at(&d, ways.items[i]);
+        const struct part_crossing *before = crossing_at(&d, ways.items[i ? i - 1 : 0]);
         bool same = i && before->from == crossing->from && before->to == crossing->to;
-        leave = same && leave < ways.items[i].need ? leave : ways.items[i].need;
-        leave -= ways.items[i].ns;
-        double margin = ways.items[i].ns > d.end * AHEAD ? ways.items[i].ns : d.end * AHEAD;
+        double need = d.need[ways.items[i]], ns = way_ns(&d, crossing);
+        leave = (same && leave < need ? leave : need) - ns;
+        double margin = ns > d.end * AHEAD ? ns : d.end * AHEAD;
         if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
             bytes_of(&d, crossing) > SMALL_BYTES) {
             /* Find the node of the part that is over last before that time; with groups, one that
              * comes after no grouped value of a higher level. */
-            int best = -1, level = d.level[crossing->edge.node] + 1;
-            for (int j = 0; j < (int)c->from->nodes.n; j++)
-                if (c->part[j] == crossing->to && !d.after_write[j] &&
-                    (!d.is_grouped || (!d.apart[j] && d.level[j] <= level)) &&
-                    c->frames->frame[j] == FRAME_ROOT && d.finish[j] > d.start[j] &&
-                    d.finish[j] <= leave - margin && (best < 0 || d.finish[j] > d.finish[best]))
+            int best = -1, level = d.nodes[crossing->edge.node].level + 1;
+            for (int j = 0; j < (int)c->from->nodes.n; j++) {
+                const struct delay_node *node = &d.nodes[j];
+                if (c->part[j] == crossing->to && !node->after_write &&
+                    (!d.is_grouped || (!node->apart && node->level <= level)) &&
+                    c->frames->frame[j] == FRAME_ROOT && node->finish > node->start &&
+                    node->finish <= leave - margin &&
+                    (best < 0 || node->finish > d.nodes[best].finish))
                     best = j;
+            }
             if (best >= 0 && wait_after(c, crossing, best))
                 break;
         }

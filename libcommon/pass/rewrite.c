@@ -29,7 +29,7 @@ static int flag_all(struct rewrite *r, struct error *err)
             if (node->outputs[j].is_ref)
                 *flags |= REWRITE_STATEFUL;
         for (int j = 0; j < node->n_inputs; j++)
-            if (graph_node(r->from, node->inputs[j].node)->outputs[node->inputs[j].slot].is_ref)
+            if (graph_output(r->from, node->inputs[j])->is_ref)
                 *flags |= REWRITE_STATEFUL;
         for (int j = 0; j < node->n_controls; j++)
             r->flags[node->controls[j]] |= REWRITE_AWAITED;
@@ -55,9 +55,10 @@ static int flag_all(struct rewrite *r, struct error *err)
 int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
                  struct error *err)
 {
+    static const struct pass_options none = {0};
     memset(r, 0, sizeof *r);
     r->from = from;
-    r->options = options;
+    r->options = options ? options : &none;
     r->err = err;
     size_t n = from->nodes.n;
     r->order = arena_array(&r->arena, n, sizeof *r->order);
@@ -86,11 +87,6 @@ struct edge *rewrite_edges(struct rewrite *r)
     return edges;
 }
 
-int rewrite_find_frames(struct rewrite *r)
-{
-    return frames_new(r->from, &r->frames, r->err);
-}
-
 /* ---- the mapping ---- */
 
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge)
@@ -105,20 +101,11 @@ static struct edge edge_for(struct rewrite *r, const struct node *asker, struct 
     return makes ? r->make(r->rules.context, asker, edge) : there;
 }
 
-static void make_fetched(struct rewrite *r, struct edge edge)
-{
-    if (edge.slot != CONTROL_SLOT)
-        edge_for(r, graph_node(r->from, edge.node), edge);
-}
-
 void rewrite_make_named(struct rewrite *r)
 {
-    vec_each(entry, &r->from->entries) {
-        for (int k = 0; k < entry->n_edges; k++)
-            make_fetched(r, entry->edges[k]);
-    }
-    vec_each(alias, &r->from->aliases)
-        make_fetched(r, alias->edge);
+    graph_each_named(at, r->from)
+        if (at.edge.slot != CONTROL_SLOT)
+            edge_for(r, graph_node(r->from, at.edge.node), at.edge);
 }
 
 static int compare_ints(const void *a, const void *b)
@@ -256,10 +243,10 @@ struct node *rewrite_copy(struct rewrite *r, const struct node *node)
 
 bool rewrite_reads(const struct rewrite *r, struct edge edge)
 {
-    return edge.slot >= 0 && graph_node(r->to, edge.node)->outputs[edge.slot].is_ref;
+    return edge.slot >= 0 && graph_output(r->to, edge)->is_ref;
 }
 
-bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by)
+static bool may_replace(const struct rewrite *r, const struct node *node, struct edge by)
 {
     unsigned char flags = r->flags[node->id];
     const struct node *source = graph_node(r->to, by.node);
@@ -275,8 +262,10 @@ bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struc
     return !((flags & REWRITE_AWAITED) && node_has(source, OP_CONTROL_FLOW));
 }
 
-void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what)
+bool rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what)
 {
+    if (!may_replace(r, node, by))
+        return false;
     int *after = arena_array(&r->arena, (size_t)node->n_inputs + 2, sizeof *after), n = 0;
     after[n++] = by.node;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -291,6 +280,7 @@ void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
     if (rewrite_has_own_name(r, node))
         vec_push_in(&r->arena, &r->lost, ((struct alias){node->name, by}));
     rewrite_note(r, node->name, what);
+    return true;
 }
 
 /* ---- facts ---- */
@@ -537,8 +527,7 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
     } else {
         graph_free(r->to);
     }
-    if (r->frames)
-        frames_free(r->frames);
+    frames_free(r->frames);
     arena_release(&r->arena);
     return code;
 }

@@ -43,7 +43,7 @@ struct rewrite {
     /* Makes what stands for an edge, with CONTROL_SLOT for a node, of which there are parts or
      * nothing yet, and which a node of the source asks for. NULL: nothing is made so. */
     struct edge (*make)(void *context, const struct node *asker, struct edge edge);
-    struct frames *frames; /* NULL: nobody has asked for them */
+    struct frames *frames; /* of the source, if the pass has found them; go with the rewrite */
     int *order;            /* of from's nodes */
     unsigned char *flags;  /* by from's node: enum rewrite_flag */
     int *first;            /* by from's node: place of its output 0 in `edges` */
@@ -56,11 +56,9 @@ struct rewrite {
     VEC(struct alias) lost; /* names that shall stay fetchable */
 };
 
+/* `options` may be NULL: nothing is kept, and nobody is told. */
 int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_options *options,
                  struct error *err);
-
-/* Finds the source's frames, which last as long as the rewrite. */
-int rewrite_find_frames(struct rewrite *r);
 
 /* Closes back edges; entries, aliases and provenance follow. Hands the new graph over, or NULL if
  * nothing was changed, and releases the rest. `code`: 0, or the error to end with. */
@@ -148,16 +146,13 @@ struct rewrite_copy {
  * variable, which has no value yet, for nothing. */
 struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy);
 
-/* Lets an edge of `to` stand for the node's output 0. */
-void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
+/* Lets an edge of `to` stand for output 0 of a node that computes nothing. False: somebody relies
+ * on the node itself. */
+bool rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
 
 /* Returns whether an edge of the result is a variable: who has it reads, and another node in its
  * place would read at another time. */
 bool rewrite_reads(const struct rewrite *r, struct edge edge);
-
-/* Returns whether that is allowed for a node that computes nothing: nobody relies on the node
- * itself. */
-bool rewrite_may_replace(const struct rewrite *r, const struct node *node, struct edge by);
 
 /* A new constant in `to`, near a node of the source; the tensor's memory is taken over. */
 struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,

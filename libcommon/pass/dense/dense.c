@@ -27,10 +27,7 @@ static int dense_pass(const struct node *node)
 
 int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why)
 {
-    if (c->err->code)
-        return c->err->code;
-    error_set(c->err, ERR_DATA, "%s", why);
-    return node_fail(node, c->err);
+    return c->r.err->code ? c->r.err->code : node_refuse(node, c->r.err, "%s", why);
 }
 
 /* ---- collectives ---- */
@@ -103,20 +100,15 @@ struct edge dense_row_count(struct build *b, struct edge x)
 
 /* ---- from form to form ---- */
 
-static struct edge source(const struct dense_cutter *c, struct edge edge)
-{
-    return rewrite_edge(&c->r, edge);
-}
-
 static struct edge to_own(struct dense_cutter *c, struct edge edge, int from)
 {
-    const struct shape *shape = &dense_output(c, edge)->shape;
-    struct edge x = source(c, edge);
+    const struct shape *shape = &graph_output(c->r.from, edge)->shape;
+    struct edge x = rewrite_edge(&c->r, edge);
     if (from >= 0)
         x = pad_part(c, x, shape, from);
     /* The shape that the worker's own rows of a value have. */
     struct build *b = &c->b;
-    struct edge rows = source(c, c->rows[dense_pass(graph_node(c->from, edge.node))]);
+    struct edge rows = rewrite_edge(&c->r, c->rows[dense_pass(graph_node(c->r.from, edge.node))]);
     struct edge parts[3] = {build_scalar(b, INT32, 0)};
     parts[1] = dense_row_count(b, rows);
     parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
@@ -139,8 +131,8 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, int from)
 static struct edge to_whole(struct dense_cutter *c, const struct node *reader, struct edge edge,
                             int from)
 {
-    const struct node_output *output = dense_output(c, edge);
-    struct edge x = source(c, edge);
+    const struct node_output *output = graph_output(c->r.from, edge);
+    struct edge x = rewrite_edge(&c->r, edge);
     if (from == DENSE_SUM)
         return reduce(c, x, "sum");
     if (from >= 0)
@@ -154,7 +146,7 @@ static struct edge to_whole(struct dense_cutter *c, const struct node *reader, s
         dense_refuse(c, reader, "it is given a gradient that is no float");
         return EDGE_NONE;
     }
-    struct edge *rows = &c->rows[dense_pass(graph_node(c->from, edge.node))];
+    struct edge *rows = &c->rows[dense_pass(graph_node(c->r.from, edge.node))];
     *rows = edge_exists(*rows) ? *rows : edge;
     return dense_has(c, edge.node, DENSE_GRADIENT)
                ? reduce(c, x, "mean_rows")
@@ -166,20 +158,21 @@ static struct edge dense_convert(struct dense_cutter *c, const struct node *read
 static struct edge to_cut(struct dense_cutter *c, const struct node *reader, struct edge edge,
                           int from, int axis)
 {
-    const struct shape *shape = &dense_output(c, edge)->shape;
+    const struct shape *shape = &graph_output(c->r.from, edge)->shape;
     if (shape->dims[axis] == SHAPE_UNKNOWN) {
         dense_refuse(c, reader, "its input would be cut along an axis whose length is not known");
         return EDGE_NONE;
     }
     if (from == DENSE_SUM)
-        return swap_and_add(c, "CollectiveReduceScatter", source(c, edge), shape->rank, axis);
+        return swap_and_add(c, "CollectiveReduceScatter", rewrite_edge(&c->r, edge), shape->rank,
+                            axis);
     return slice_part(c, dense_convert(c, reader, edge, DENSE_ALL), shape, axis, NULL);
 }
 
 void dense_begin(struct dense_cutter *c, struct edge edge, const char *scope)
 {
-    const struct node *node = graph_node(c->from, edge.node);
-    c->b = rewrite_build(&c->r, node, arena_printf(&c->to->arena, "%s/%s", scope, node->name),
+    const struct node *node = graph_node(c->r.from, edge.node);
+    c->b = rewrite_build(&c->r, node, arena_printf(&c->r.to->arena, "%s/%s", scope, node->name),
                          node->device);
     c->priority = node_priority(node);
 }
@@ -210,7 +203,7 @@ static struct edge dense_convert(struct dense_cutter *c, const struct node *read
         layout = DENSE_SAME;
     if (layout == from || (from == DENSE_SAME && layout < 0) ||
         (layout == DENSE_SAME && from == DENSE_ALL))
-        return source(c, edge);
+        return rewrite_edge(&c->r, edge);
     if (layout == DENSE_SAME)
         layout = DENSE_ALL;
     struct edge result = dense_known(c, edge, layout);
@@ -222,7 +215,8 @@ static struct edge dense_convert(struct dense_cutter *c, const struct node *read
     else if (layout >= 0)
         result = to_cut(c, reader, edge, from, layout);
     else if (layout == DENSE_SUM)
-        result = pad_part(c, source(c, edge), &dense_output(c, edge)->shape, from);
+        result =
+            pad_part(c, rewrite_edge(&c->r, edge), &graph_output(c->r.from, edge)->shape, from);
     else
         result = to_whole(c, reader, edge, from);
     return dense_note(c, edge, layout, result);
@@ -230,11 +224,11 @@ static struct edge dense_convert(struct dense_cutter *c, const struct node *read
 
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge)
 {
-    const struct node *node = graph_node(c->from, edge.node);
+    const struct node *node = graph_node(c->r.from, edge.node);
     while (node->op->def->identity.when == SAME_TYPE || node_is(node, "Identity")) {
         if (node_attr(node, "_gradient"))
             return NULL;
-        node = graph_node(c->from, node->inputs[0].node);
+        node = graph_node(c->r.from, node->inputs[0].node);
     }
     return node_is(node, "Variable") ? node : NULL;
 }
@@ -242,7 +236,7 @@ const struct node *dense_variable(const struct dense_cutter *c, struct edge edge
 int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node)
 {
     const struct attr_value *mark = node_attr(node, "_gradient");
-    const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
+    const struct node *variable = mark ? graph_find(c->r.from, mark->s) : NULL;
     return variable ? c->cut[variable->id] : DENSE_SAME;
 }
 
@@ -251,7 +245,7 @@ int dense_axis_of_gradient(const struct dense_cutter *c, const struct node *node
 /* Returns whether minimize() has handed over a gradient of all of it. */
 static bool is_trained(const struct dense_cutter *c, const struct node *variable)
 {
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         const struct attr_value *mark = node_attr(node, "_gradient");
         if (mark && !strcmp(mark->s, variable->name))
             return !node_attr(node, "_gradient_role");
@@ -267,8 +261,9 @@ static bool is_layer(struct dense_cutter *c, const struct node *node)
         c->r.frames->condition[node->id] != CONDITION_NONE)
         return false;
     const struct node *variable = dense_variable(c, node->inputs[1]);
-    return variable && rule_bind(c->from, node, &bound) && rule_summed(&bound, 0) == 1 &&
-           dense_is_rows(c, node->inputs[0]) && dense_output(c, node->inputs[0])->shape.rank == 2 &&
+    return variable && rule_bind(c->r.from, node, &bound) && rule_summed(&bound, 0) == 1 &&
+           dense_is_rows(c, node->inputs[0]) &&
+           graph_output(c->r.from, node->inputs[0])->shape.rank == 2 &&
            shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
 }
 
@@ -290,7 +285,7 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
     if (!node_is(variable, "Variable") || variable->outputs[0].shape.rank != 1 ||
         !is_trained(c, variable))
         return false;
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         for (int k = 0; k < node->n_inputs; k++) {
             if (dense_variable(c, node->inputs[k]) != variable || node_takes_ref(node, k) ||
                 dense_has(c, node->id, DENSE_GRADIENT) ||
@@ -300,7 +295,7 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
              * there. */
             struct bound_rule bound;
             if (!dense_has(c, node->id, DENSE_BEFORE) || !dense_has(c, node->id, DENSE_BEHIND) ||
-                !rule_bind(c->from, node, &bound) || node->outputs[0].shape.rank != 2 ||
+                !rule_bind(c->r.from, node, &bound) || node->outputs[0].shape.rank != 2 ||
                 node->outputs[0].shape.dims[0] != SHAPE_UNKNOWN ||
                 rule_dimension(&bound, RULE_RESULT, rule_axis(&bound, k, 0)) != 1)
                 return false;
@@ -321,63 +316,63 @@ static void cut_like(struct dense_cutter *c, const struct node *slot, const stru
 /* Layers, what is cut with them, facts. */
 static int find_layers(struct dense_cutter *c)
 {
-    const struct entry *init = graph_entry(c->from, "init");
-    graph_each(node, c->from) {
+    const struct entry *init = graph_entry(c->r.from, "init");
+    graph_each(node, c->r.from) {
         c->facts[node->id] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
     }
     for (int i = 0; init && i < init->n_edges; i++)
-        if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
+        if (node_has(graph_node(c->r.from, init->edges[i].node), OP_OVERWRITES))
             c->facts[init->edges[i].node] |= DENSE_INITIAL;
-    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_GRADIENT});
+    spread_facts(c->r.from, c->r.order, c->facts, (struct spread){.fact = DENSE_GRADIENT});
     bool found = false;
-    int *n = arena_array(&c->r.arena, c->from->nodes.n + 1, sizeof *n);
-    if (rewrite_find_frames(&c->r))
-        return c->err->code;
+    int *n = arena_array(&c->r.arena, c->r.from->nodes.n + 1, sizeof *n);
+    if (frames_new(c->r.from, &c->r.frames, c->r.err))
+        return c->r.err->code;
     /* One pass finds them. A matrix with two layers, as of a recurrent network, stays whole. */
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         if (is_layer(c, node) && !dense_pass(node))
             n[dense_variable(c, node->inputs[1])->id]++;
     }
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         bool is = is_layer(c, node) && n[dense_variable(c, node->inputs[1])->id] == 1;
         c->facts[node->id] |= is ? DENSE_LAYER : 0;
         found |= is;
     }
     const struct spread behind = {DENSE_LAYER, DENSE_BEHIND, .unless = DENSE_GRADIENT};
     const struct spread before = {DENSE_LAYER, DENSE_BEFORE, .up = true};
-    spread_facts(c->from, c->order, c->facts, behind);
-    spread_facts(c->from, c->order, c->facts, before);
+    spread_facts(c->r.from, c->r.order, c->facts, behind);
+    spread_facts(c->r.from, c->r.order, c->facts, before);
     if (!found)
-        return error_set(c->err, ERR_DATA,
+        return error_set(c->r.err, ERR_DATA,
                          "there is no dense layer: no product of rows of the batch, whose "
                          "first dimension is open (-1), and a matrix that is trained");
     /* Columns of the first, of those behind it the rows that belong to the columns before. */
-    graph_each_ordered(node, c->from, c->order) {
+    graph_each_ordered(node, c->r.from, c->r.order) {
         struct bound_rule bound;
-        if (!dense_has(c, node->id, DENSE_LAYER) || !rule_bind(c->from, node, &bound))
+        if (!dense_has(c, node->id, DENSE_LAYER) || !rule_bind(c->r.from, node, &bound))
             continue;
         bool follows = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
         int summed = rule_summed(&bound, 1);
         set_cut(c, dense_variable(c, node->inputs[1]), follows ? summed : 1 - summed);
     }
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         if (is_vector_between(c, node))
             set_cut(c, node, 0);
     }
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         if (node_is(node, "Variable"))
-            cut_like(c, node, group_first_leader(c->from, node));
+            cut_like(c, node, group_first_leader(c->r.from, node));
         for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
             if (node_takes_ref(node, k))
-                cut_like(c, graph_node(c->from, node->inputs[k].node),
-                         graph_node(c->from, node->inputs[0].node));
+                cut_like(c, graph_node(c->r.from, node->inputs[k].node),
+                         graph_node(c->r.from, node->inputs[0].node));
     }
     /* From the gradients of what is cut back to where they begin. */
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         c->facts[node->id] |= dense_axis_of_gradient(c, node) >= 0 ? DENSE_BACK : 0;
     }
-    spread_facts(c->from, c->order, c->facts, (struct spread){.fact = DENSE_BACK, .up = true});
+    spread_facts(c->r.from, c->r.order, c->facts, (struct spread){.fact = DENSE_BACK, .up = true});
     return 0;
 }
 
@@ -463,7 +458,7 @@ static bool rule_of_axes(const struct dense_cutter *c, struct dense_rule *rule)
     struct bound_rule bound;
     bool of_parts = rule->part && (!rule->rows || rule_is_product(node->op));
     if ((!of_parts && !rule->is_inner) || node->n_outputs != 1 || node->op->def->window ||
-        !rule_bind(c->from, node, &bound) || bound.sign > RULE_SUM)
+        !rule_bind(c->r.from, node, &bound) || bound.sign > RULE_SUM)
         return false;
     int axis = find_axis(c, &bound), to = rule_dimension(&bound, RULE_RESULT, axis);
     for (int i = 0; i < node->n_inputs; i++) {
@@ -481,8 +476,8 @@ static bool rule_of_shape(const struct dense_cutter *c, struct dense_rule *rule)
 {
     const struct node *node = rule->node;
     if (!node_has(node, OP_SHAPE_ONLY) || node->n_inputs != 1 || node->outputs[0].shape.rank != 1 ||
-        node->outputs[0].shape.dims[0] != dense_output(c, node->inputs[0])->shape.rank ||
-        !is_inner(c, graph_node(c->from, node->inputs[0].node)))
+        node->outputs[0].shape.dims[0] != graph_output(c->r.from, node->inputs[0])->shape.rank ||
+        !is_inner(c, graph_node(c->r.from, node->inputs[0].node)))
         return false;
     if (rule->inputs[0] >= 0)
         rule->inputs[0] = DENSE_SUM;
@@ -496,12 +491,12 @@ static int rule_of_writer(struct dense_cutter *c, struct dense_rule *rule)
 {
     const struct node *node = rule->node;
     int whole = rule->inputs[rule->reference];
-    const struct shape *shape = &dense_output(c, node->inputs[rule->reference])->shape;
+    const struct shape *shape = &graph_output(c->r.from, node->inputs[rule->reference])->shape;
     rule->output = node_rows(node) == ROWS_ASK ? DENSE_SAME : whole;
     if (whole >= 0 && node_rows(node) != ROWS_UPDATE && node_rows(node) != ROWS_ASK)
         return dense_refuse(c, node, "it needs a variable whole, of which each worker has a part");
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct shape *own = &dense_output(c, node->inputs[i])->shape;
+        const struct shape *own = &graph_output(c->r.from, node->inputs[i])->shape;
         if (node_takes_ref(node, i) && rule->inputs[i] != whole)
             return dense_refuse(c, node, "it has variables of which only some are cut");
         if (node_takes_ref(node, i))
@@ -553,7 +548,7 @@ static int dense_rule(struct dense_cutter *c, struct dense_rule *rule)
         rule->dense |= shared;
         rule->rows |= shared && rows;
         rule->part |= layout >= 0 && !rows;
-        if (rule->reference < 0 && node_takes_ref(node, i) && dense_output(c, edge)->is_ref)
+        if (rule->reference < 0 && node_takes_ref(node, i) && graph_output(c->r.from, edge)->is_ref)
             rule->reference = i;
     }
     if (node_is(node, "Variable")) {
@@ -575,8 +570,8 @@ static int dense_rule(struct dense_cutter *c, struct dense_rule *rule)
         rule->output = own ? DENSE_OWN : DENSE_SAME;
     } else if (!rule_of_axes(c, rule) && !rule_of_shape(c, rule))
         rule_of_others(c, rule);
-    if (c->err->code)
-        return c->err->code;
+    if (c->r.err->code)
+        return c->r.err->code;
     /* Only the first dimension is of rows. */
     bool dense = rule->output != DENSE_OWN && rule->is_inner;
     for (int i = 0; dense && i < node->n_outputs; i++)
@@ -585,7 +580,7 @@ static int dense_rule(struct dense_cutter *c, struct dense_rule *rule)
                 return dense_refuse(c, node,
                                     "of what is between dense layers only the first dimension, "
                                     "that of rows, may be open");
-    return c->err->code;
+    return c->r.err->code;
 }
 
 /* ---- nodes ---- */
@@ -613,7 +608,7 @@ static int add_changed(struct dense_cutter *c, const struct node *node, const st
     struct edge made = rewrite_add_copy(&c->r, &copy);
     if (edge_exists(made))
         rewrite_stand_in(&c->r, node, made.node);
-    return c->err->code;
+    return c->r.err->code;
 }
 
 static struct edge input_of(struct dense_cutter *c, const struct dense_rule *rule, int i)
@@ -627,10 +622,10 @@ static struct edge input_of(struct dense_cutter *c, const struct dense_rule *rul
         (layout == DENSE_OWN || layout == DENSE_SAME)) {
         /* A part of a value, which is not the same in all workers. */
         const struct attr mark = {WORKER_PART_INITIAL, attr_bool(true)};
-        const struct node *variable = graph_node(c->from, node->inputs[0].node);
+        const struct node *variable = graph_node(c->r.from, node->inputs[0].node);
         dense_begin(c, (struct edge){variable->id, 0}, "dense");
-        return slice_part(c, source(c, edge), &variable->outputs[0].shape, c->cut[variable->id],
-                          &mark);
+        return slice_part(c, rewrite_edge(&c->r, edge), &variable->outputs[0].shape,
+                          c->cut[variable->id], &mark);
     }
     return dense_convert(c, node, edge, rule->inputs[i]);
 }
@@ -639,21 +634,21 @@ static struct edge input_of(struct dense_cutter *c, const struct dense_rule *rul
 
 static int cut(struct dense_cutter *c)
 {
-    graph_each_ordered(node, c->from, c->order) {
+    graph_each_ordered(node, c->r.from, c->r.order) {
         struct node view = rewrite_view(&c->r, node);
         struct dense_rule rule = {.node = node};
         rule.inputs = arena_array(&c->r.arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs);
         if (dense_rule(c, &rule))
-            return c->err->code;
+            return c->r.err->code;
         for (int j = 0; j < node->n_inputs; j++) {
             view.inputs[j] = input_of(c, &rule, j);
-            if (c->err->code)
-                return c->err->code;
+            if (c->r.err->code)
+                return c->r.err->code;
         }
         bool draws = node_has(node, OP_RANDOM) && rule.output != DENSE_OWN;
         if (rule.output >= 0 || rule.output == DENSE_SUM || draws) {
             if (add_changed(c, node, view.inputs, draws))
-                return c->err->code;
+                return c->r.err->code;
         } else {
             rewrite_add(&c->r, node, &view);
         }
@@ -665,11 +660,10 @@ static int cut(struct dense_cutter *c)
 static int rewrite(const struct graph *from, const struct dense_options *options,
                    int (*how)(struct dense_cutter *), struct graph **to, struct error *err)
 {
-    static const struct pass_options none = {0};
     size_t n = from->nodes.n;
-    struct dense_cutter c = {.from = from, .options = options, .err = err};
+    struct dense_cutter c = {.options = options};
     *to = NULL;
-    if (rewrite_open(&c.r, from, &none, err))
+    if (rewrite_open(&c.r, from, NULL, err))
         return err->code;
     c.facts = arena_array(&c.r.arena, n + 1, sizeof *c.facts);
     c.cut = arena_array(&c.r.arena, n + 1, sizeof *c.cut);
@@ -679,8 +673,6 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     c.rows = arena_array(&c.r.arena, DENSE_PASSES_MAX, sizeof *c.rows);
     memset(c.rows, -1, DENSE_PASSES_MAX * sizeof *c.rows);
     memset(c.cut, DENSE_SAME, n * sizeof *c.cut);
-    c.order = c.r.order;
-    c.to = c.r.to;
     int code = find_layers(&c);
     if (!code)
         code = how(&c);

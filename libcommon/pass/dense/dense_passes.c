@@ -25,18 +25,18 @@ static bool in_pass(const struct dense_cutter *c, int node)
 /* The variable that a node has itself, as its i-th input; NULL: that is another one. */
 static const struct node *written_by(const struct dense_cutter *c, const struct node *node, int i)
 {
-    const struct node *from = graph_node(c->from, node->inputs[i].node);
+    const struct node *from = graph_node(c->r.from, node->inputs[i].node);
     return node_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
 }
 
 /* Nodes that updates wait for belong to their pass: checks of the loss come to it this way. */
 static int find_checks(struct dense_cutter *c)
 {
-    spread_facts(c->from, c->order, c->facts,
+    spread_facts(c->r.from, c->r.order, c->facts,
                  (struct spread){DENSE_IN, DENSE_COMES_OF_PASS, .controls = true});
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         for (int k = 0; dense_has(c, node->id, DENSE_UPDATE) && k < node->n_controls; k++) {
-            const struct node *before = graph_node(c->from, node->controls[k]);
+            const struct node *before = graph_node(c->r.from, node->controls[k]);
             if (dense_has(c, before->id, DENSE_IN | DENSE_UPDATE) ||
                 !dense_has(c, before->id, DENSE_COMES_OF_PASS))
                 continue;
@@ -58,16 +58,16 @@ static int find_updates(struct dense_cutter *c)
         /* What updates need of all that depends on gradients is for them. */
         {.fact = DENSE_UPDATE, .only = DENSE_OF_LAYERS | DENSE_OF_OTHERS, .up = true},
         {DENSE_WRITTEN, DENSE_READS, .unless = DENSE_UPDATE}};
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         if (node_attr(node, "_gradient"))
             c->facts[node->id] |=
                 DENSE_HANDED_OVER |
                 (dense_axis_of_gradient(c, node) >= 0 ? DENSE_OF_LAYERS : DENSE_OF_OTHERS);
     }
     for (int i = 0; i < 2; i++)
-        spread_facts(c->from, c->order, c->facts, spreads[i]);
+        spread_facts(c->r.from, c->r.order, c->facts, spreads[i]);
     /* These nodes change a layer's variable, by its gradient. */
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         for (int k = 0; k < node->n_inputs && dense_has(c, node->id, DENSE_OF_LAYERS); k++) {
             const struct node *variable = written_by(c, node, k);
             if (!variable || c->cut[variable->id] < 0)
@@ -80,11 +80,11 @@ static int find_updates(struct dense_cutter *c)
             c->facts[variable->id] |= DENSE_WRITTEN;
         }
     }
-    spread_facts(c->from, c->order, c->facts, spreads[2]);
+    spread_facts(c->r.from, c->r.order, c->facts, spreads[2]);
     if (find_checks(c))
-        return c->err->code;
-    spread_facts(c->from, c->order, c->facts, spreads[3]);
-    graph_each(node, c->from) {
+        return c->r.err->code;
+    spread_facts(c->r.from, c->r.order, c->facts, spreads[3]);
+    graph_each(node, c->r.from) {
         c->facts[node->id] |= dense_has(c, node->id, DENSE_UPDATE) ? DENSE_IN : 0;
     }
     return 0;
@@ -94,18 +94,16 @@ static int find_updates(struct dense_cutter *c)
 
 static int check_entries(struct dense_cutter *c)
 {
-    vec_each(entry, &c->from->entries) {
-        struct graph_walk walk = graph_walk_new(&c->r.arena, c->from);
-        graph_walk_entry(&walk, entry);
-        const bool *needed = graph_walk_end(&walk, c->from);
+    vec_each(entry, &c->r.from->entries) {
+        const bool *needed = graph_entry_needs(&c->r.arena, c->r.from, entry);
         bool reads = false, trains = false;
-        graph_each(node, c->from) {
+        graph_each(node, c->r.from) {
             reads |=
                 needed[node->id] && in_pass(c, node->id) && dense_has(c, node->id, DENSE_READS);
             trains |= needed[node->id] && dense_has(c, node->id, DENSE_WRITER);
         }
         if (reads && !trains)
-            return error_set(c->err, ERR_DATA,
+            return error_set(c->r.err, ERR_DATA,
                              "entry '%s' goes through dense layers, which with update=pass it "
                              "would train: keep it in a graph of its own",
                              entry->name);
@@ -131,27 +129,27 @@ static bool is_last(const struct dense_cutter *c, const struct node *node)
 static int find_passes(struct dense_cutter *c)
 {
     /* Down from layers, and from where gradients begin. */
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         bool ends = node_has(node, OP_CHECKS) || node_attr(node, "_gradient");
         bool begins = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
         c->facts[node->id] |= (is_last(c, node) ? DENSE_LAST : 0) | (ends ? DENSE_ENDED : 0) |
                               (begins ? DENSE_IN : 0);
     }
-    spread_facts(c->from, c->order, c->facts,
+    spread_facts(c->r.from, c->r.order, c->facts,
                  (struct spread){.roots = DENSE_LAST, .fact = DENSE_ENDED});
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         c->facts[node->id] &= dense_has(c, node->id, DENSE_ENDED) ? ~(unsigned)DENSE_IN : ~0U;
     }
-    spread_facts(c->from, c->order, c->facts,
+    spread_facts(c->r.from, c->r.order, c->facts,
                  (struct spread){.fact = DENSE_IN, .unless = DENSE_ENDED});
     if (c->options->update_each && find_updates(c))
-        return c->err->code;
+        return c->r.err->code;
     /* Each pass has its own of what is made of rows, as a shape is, and of what it reads of a
      * variable that passes change. */
-    for (size_t i = c->from->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    for (size_t i = c->r.from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(c->r.from, c->r.order[i]);
         for (int k = 0; in_pass(c, node->id) && k < node->n_inputs; k++) {
-            const struct node *from = graph_node(c->from, node->inputs[k].node);
+            const struct node *from = graph_node(c->r.from, node->inputs[k].node);
             bool of_pass = dense_has(c, from->id, DENSE_READS);
             for (int j = 0; j < from->n_inputs; j++)
                 of_pass |= dense_is_rows(c, from->inputs[j]);
@@ -160,8 +158,8 @@ static int find_passes(struct dense_cutter *c)
         }
     }
     if (c->options->update_each && check_entries(c))
-        return c->err->code;
-    graph_each_ordered(node, c->from, c->order) {
+        return c->r.err->code;
+    graph_each_ordered(node, c->r.from, c->r.order) {
         if (in_pass(c, node->id) && !dense_has(c, node->id, DENSE_UPDATE) &&
             (node_has(node, OP_CONTROL_FLOW) ||
              (node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))))
@@ -178,15 +176,15 @@ static int find_passes(struct dense_cutter *c)
 
 static void wait_for(struct dense_cutter *c, int id, int before)
 {
-    graph_add_control(c->to, graph_node(c->to, id), before);
+    graph_add_control(c->r.to, graph_node(c->r.to, id), before);
 }
 
 static void order_updates(struct dense_cutter *c)
 {
-    graph_each(writer, c->from) {
+    graph_each(writer, c->r.from) {
         for (int i = 0; dense_has(c, writer->id, DENSE_WRITER) && i < writer->n_inputs; i++) {
             const struct node *variable = written_by(c, writer, i);
-            graph_each(node, c->from) {
+            graph_each(node, c->r.from) {
                 bool reads = false;
                 for (int k = 0; variable && k < node->n_inputs; k++)
                     reads |= node->inputs[k].node == variable->id;
@@ -245,8 +243,8 @@ static struct edge with_rest(struct build *b, struct edge first, int rank, int64
 static void mark(struct dense_cutter *c, int id, const char *name, int64_t value)
 {
     const struct attr attr = {name, attr_int(value)};
-    if (!c->err->code)
-        graph_set_attr(c->to, graph_node(c->to, id), &attr, c->err);
+    if (!c->r.err->code)
+        graph_set_attr(c->r.to, graph_node(c->r.to, id), &attr, c->r.err);
 }
 
 /* The share of the worker's rows that a pass has. Rows are counted in 32 bits or more. */
@@ -272,7 +270,7 @@ static struct edge of_pass(const struct dense_cutter *c, struct edge edge, int p
 /* A mean over rows, times their share if that counts; of a pass without rows 0, whatever it is. */
 static struct edge mean_of(struct dense_cutter *c, struct edge edge, int pass, bool counts)
 {
-    enum dtype type = dense_output(c, edge)->type;
+    enum dtype type = graph_output(c->r.from, edge)->type;
     struct edge x = of_pass(c, edge, pass), share = share_of(c, type, pass);
     struct edge has = build_binary(&c->b, "Greater", share, build_scalar(&c->b, type, 0));
     const struct edge choice[] = {has, counts ? build_binary(&c->b, "Mul", x, share) : x,
@@ -288,13 +286,13 @@ static struct edge once(void *context, const struct node *asker, struct edge edg
     if (!edge_exists(edge) || edge.slot == CONTROL_SLOT)
         return EDGE_NONE;
     bool gradient = dense_has(c, edge.node, DENSE_GRADIENT);
-    const struct node_output *output = dense_output(c, edge);
+    const struct node_output *output = graph_output(c->r.from, edge);
     struct edge *known = &c->r.edges[c->r.first[edge.node] + edge.slot], all = *known;
     int n = c->options->passes;
-    if (edge_exists(all) || c->err->code || !in_pass(c, edge.node))
+    if (edge_exists(all) || c->r.err->code || !in_pass(c, edge.node))
         return all;
     if (dense_has(c, edge.node, DENSE_UPDATE) &&
-        !node_attr(graph_node(c->from, edge.node), "_gradient"))
+        !node_attr(graph_node(c->r.from, edge.node), "_gradient"))
         return *known = of_pass(c, edge, n - 1);
     if (!gradient && !dense_is_rows(c, edge) &&
         (!dtype_is_floating(output->type) || output->shape.rank))
@@ -320,12 +318,12 @@ static struct edge once(void *context, const struct node *asker, struct edge edg
 static struct edge input_in(struct dense_cutter *c, const struct node *reader, struct edge edge,
                             int pass)
 {
-    const struct node *node = graph_node(c->from, edge.node);
+    const struct node *node = graph_node(c->r.from, edge.node);
     struct edge part = dense_known(c, edge, pass);
     if (!in_pass(c, edge.node)) {
         /* A pass takes its rows of a value that is there once. */
         struct edge whole = rewrite_edge(&c->r, edge), range[2];
-        const struct shape *shape = &dense_output(c, edge)->shape;
+        const struct shape *shape = &graph_output(c->r.from, edge)->shape;
         if (edge_exists(part) || !dense_is_rows(c, edge))
             return edge_exists(part) ? part : whole;
         struct build *b = begin(c, edge, "rows", pass);
@@ -335,7 +333,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
         part = build_op(b, "Slice", inputs, 3, NULL, 0);
         if (b->failed)
             return EDGE_NONE;
-        graph_node(c->to, part.node)->outputs[0].shape = *shape;
+        graph_node(c->r.to, part.node)->outputs[0].shape = *shape;
         mark(c, part.node, DENSE_PASS, pass);
         mark(c, part.node, "_priority", 1 + pass);
         return dense_note(c, edge, pass, part);
@@ -346,7 +344,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
         return of_pass(c, edge, pass);
     if (edge_exists(part))
         return part;
-    struct edge share = share_of(c, dense_output(c, edge)->type, pass);
+    struct edge share = share_of(c, graph_output(c->r.from, edge)->type, pass);
     return dense_note(c, edge, pass, build_binary(&c->b, "Mul", of_pass(c, edge, pass), share));
 }
 
@@ -359,15 +357,15 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
     for (int k = 0; k < n; k++)
         for (int i = 0; i < node->n_inputs; i++)
             inputs[k * node->n_inputs + i] = input_in(c, node, node->inputs[i], k);
-    if (c->err->code)
-        return c->err->code;
-    c->first[node->id] = (int)c->to->nodes.n;
+    if (c->r.err->code)
+        return c->r.err->code;
+    c->first[node->id] = (int)c->r.to->nodes.n;
     for (int k = 0; k < n; k++) {
         struct node_spec spec = rewrite_spec_like(node);
-        spec.name = arena_printf(&c->to->arena, "pass_%d/%s", k, node->name);
+        spec.name = arena_printf(&c->r.to->arena, "pass_%d/%s", k, node->name);
         spec.inputs = inputs + k * node->n_inputs;
         spec.n_inputs = node->n_inputs;
-        struct node *copy = graph_add_trusted(c->to, &spec, node->outputs, node->n_outputs);
+        struct node *copy = graph_add_trusted(c->r.to, &spec, node->outputs, node->n_outputs);
         for (int i = 0; i < node->n_controls; i++) {
             int from = node->controls[i];
             wait_for(c, copy->id, in_pass(c, from) ? c->first[from] + k : c->r.after[from][0]);
@@ -378,7 +376,7 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
         copies[k] = (struct edge){copy->id, 0};
     }
     rewrite_await_parts(&c->r, node, copies, n);
-    return c->err->code;
+    return c->r.err->code;
 }
 
 /* ---- one pass after the other ---- */
@@ -398,7 +396,7 @@ static void order_passes(struct dense_cutter *c)
 {
     VEC(int) ends = VEC_INIT;
     int n = c->options->passes;
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         if (is_end(c, node))
             vec_push_in(&c->r.arena, &ends, node->id);
     }
@@ -408,7 +406,7 @@ static void order_passes(struct dense_cutter *c)
         for (int k = 0; dense_is_rows(c, (struct edge){*end, 0}) && k < n; k++)
             mark(c, c->first[*end] + k, "_priority", 1 + n);
     }
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         for (int k = 1; dense_has(c, node->id, DENSE_LAYER) && k < n; k++)
             vec_each(end, &ends)
                 wait_for(c, c->first[node->id] + k, c->first[*end] + k - 1);
@@ -427,33 +425,33 @@ static void order_passes(struct dense_cutter *c)
 /* A name that the script gave stands for the value of all passes. */
 static int find_names(struct dense_cutter *c)
 {
-    graph_each(node, c->from) {
+    graph_each(node, c->r.from) {
         bool is_named = in_pass(c, node->id) && !strchr(node->name, '/') && node->n_outputs == 1;
         struct edge whole = is_named ? once(c, node, (struct edge){node->id, 0}) : EDGE_NONE;
-        if (c->err->code || (is_named && graph_add_alias(c->to, node->name, whole, c->err)))
-            return c->err->code;
+        if (c->r.err->code || (is_named && graph_add_alias(c->r.to, node->name, whole, c->r.err)))
+            return c->r.err->code;
     }
     rewrite_make_named(&c->r);
-    return c->err->code;
+    return c->r.err->code;
 }
 
 int dense_unroll(struct dense_cutter *c)
 {
-    c->first = arena_array(&c->r.arena, c->from->nodes.n + 1, sizeof *c->first);
+    c->first = arena_array(&c->r.arena, c->r.from->nodes.n + 1, sizeof *c->first);
     c->reference = EDGE_NONE;
     c->r.rules.context = c;
     c->r.make = once;
     int code = find_passes(c);
-    for (size_t i = 0; !code && i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
+    for (size_t i = 0; !code && i < c->r.from->nodes.n; i++) {
+        const struct node *node = graph_node(c->r.from, c->r.order[i]);
         if (in_pass(c, node->id)) {
             code = visit_in(c, node);
             continue;
         }
         rewrite_copy(&c->r, node);
-        code = c->err->code;
+        code = c->r.err->code;
     }
     if (!code && !find_names(c))
         order_passes(c);
-    return code ? code : c->err->code;
+    return code ? code : c->r.err->code;
 }

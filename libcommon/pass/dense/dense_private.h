@@ -44,10 +44,7 @@ struct conversion {
 
 struct dense_cutter {
     struct rewrite r;
-    const struct graph *from;
-    struct graph *to;
     const struct dense_options *options;
-    int *order;
     unsigned *facts; /* by node */
     int *cut;        /* by variable: its layout; DENSE_SAME: it is whole */
     int *layouts;    /* by node, of all outputs */
@@ -57,7 +54,6 @@ struct dense_cutter {
     int *first;            /* by node in passes: its copy in the first; the others follow */
     struct build b;
     int32_t priority; /* of exchanges that are built: that of the value which crosses */
-    struct error *err;
 };
 
 /* int, of a node that is there in each pass: which one it is of. */
@@ -68,15 +64,10 @@ static inline bool dense_has(const struct dense_cutter *c, int node, unsigned fa
     return (c->facts[node] & facts) != 0;
 }
 
-static inline const struct node_output *dense_output(const struct dense_cutter *c, struct edge edge)
-{
-    return &graph_node(c->from, edge.node)->outputs[edge.slot];
-}
-
 /* Returns whether it has a row for each of the batch: its first dimension is open. */
 static inline bool dense_is_rows(const struct dense_cutter *c, struct edge edge)
 {
-    const struct shape *shape = &dense_output(c, edge)->shape;
+    const struct shape *shape = &graph_output(c->r.from, edge)->shape;
     return shape->rank > 0 && shape->dims[0] == SHAPE_UNKNOWN;
 }
 

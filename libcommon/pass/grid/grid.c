@@ -36,7 +36,6 @@ struct grid_part {
 };
 
 struct grid {
-    const struct graph *from;
     const struct grid_options *options;
     struct rewrite r;
     int n;
@@ -50,13 +49,7 @@ struct grid {
     const char ***names;      /* by variable that is cut, and cell */
     struct grid_part **known; /* by node: regions and slices that were made */
     struct build b;
-    struct error *err;
 };
-
-static const struct shape *grid_shape(const struct grid *g, struct edge edge)
-{
-    return &graph_node(g->from, edge.node)->outputs[edge.slot].shape;
-}
 
 /* The cut of a value of the source; is_cut is false if it is whole. */
 static struct partition grid_cut_of(const struct grid *g, struct edge edge)
@@ -141,7 +134,7 @@ static bool find_windows(const struct grid *g, struct grid_rule *r)
 static bool grid_rule(const struct grid *g, const struct node *node, struct grid_rule *r)
 {
     memset(r, 0, sizeof *r);
-    if (!rule_bind(g->from, node, &r->rule))
+    if (!rule_bind(g->r.from, node, &r->rule))
         return false;
     if (node->op->def->window)
         return find_windows(g, r);
@@ -171,9 +164,9 @@ static struct partition grid_cut_for(const struct grid_rule *r, int input, bool 
 /* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
 static bool want(struct grid *g, struct edge edge, const struct partition *cut)
 {
-    const struct node *node = graph_node(g->from, edge.node);
+    const struct node *node = graph_node(g->r.from, edge.node);
     while (node_has(node, OP_PASSES) && node->n_inputs == 1)
-        node = graph_node(g->from, node->inputs[0].node);
+        node = graph_node(g->r.from, node->inputs[0].node);
     if (g->cut[node->id].is_cut || !cut_is_possible(node) || g->stays_whole[node->id] ||
         *node_string(node, "shared_name"))
         return false;
@@ -193,7 +186,7 @@ static bool has_known_sizes(const struct grid *g, const struct grid_rule *r,
 {
     const struct node *node = r->rule.node;
     for (int i = 0; i < node->n_inputs && r->rule.sign == RULE_EACH; i++) {
-        const struct shape *shape = grid_shape(g, node->inputs[i]);
+        const struct shape *shape = &graph_output(g->r.from, node->inputs[i])->shape;
         int shift = node->outputs[0].shape.rank - shape->rank;
         for (int d = 0; d < 2; d++)
             if (shape->rank < 0 || (cut->axis[d] >= shift && shape->dims[cut->axis[d] - shift] < 0))
@@ -234,9 +227,9 @@ static bool is_shape(const struct grid *g, const struct node *node)
     struct shape value;
     if (!node_has(node, OP_SHAPE_ONLY) || !node->op->def->value || node->n_inputs != 1 ||
         !grid_cut_of(g, node->inputs[0]).is_cut || node->outputs[0].shape.rank != 1 ||
-        !graph_constant_shape(g->from, (struct edge){node->id, 0}, &value))
+        !graph_constant_shape(g->r.from, (struct edge){node->id, 0}, &value))
         return false;
-    const struct shape *in = grid_shape(g, node->inputs[0]);
+    const struct shape *in = &graph_output(g->r.from, node->inputs[0])->shape;
     for (int i = 1; i < in->rank; i++)
         if (value.dims[i] < 0)
             return false;
@@ -268,11 +261,11 @@ static bool cut_node(struct grid *g, const struct node *node)
 /* Visits until nothing changes. When a variable has to be whole, all is found anew. */
 static void grid_find(struct grid *g)
 {
-    size_t n = g->from->nodes.n;
+    size_t n = g->r.from->nodes.n;
     for (bool changed = true; changed; g->is_found_anew = false) {
         changed = false;
         for (size_t i = 0; i < n; i++)
-            changed |= cut_node(g, graph_node(g->from, g->r.order[i]));
+            changed |= cut_node(g, graph_node(g->r.from, g->r.order[i]));
         if (g->is_found_anew) {
             memset(g->role, 0, n);
             memset(g->cut, 0, n * sizeof *g->cut);
@@ -285,7 +278,7 @@ static void grid_find(struct grid *g)
 /* Where what is there once is. */
 static const char *device_once(const struct grid *g, const struct node *node)
 {
-    const struct node *leader = group_first_leader(g->from, node);
+    const struct node *leader = group_first_leader(g->r.from, node);
     if (leader && g->cut[leader->id].is_cut)
         return g->devices[0];
     if (*node->device)
@@ -327,7 +320,7 @@ static bool grid_keeps(void *context, const struct node *node, int cell, struct 
     (void)node;
     if (cell < 0 || strcmp(attr->name, "_gradient") != 0 || attr->value.kind != ATTR_STRING)
         return true;
-    const struct node *variable = graph_find(g->from, attr->value.s);
+    const struct node *variable = graph_find(g->r.from, attr->value.s);
     bool cut = variable && g->names[variable->id];
     if (cut)
         attr->value = attr_string(g->names[variable->id][cell]);
@@ -353,8 +346,8 @@ static struct edge *new_edges(struct grid *g, int n)
  * wait for it. */
 static int stand_in(struct grid *g, const struct node *node, struct edge *parts)
 {
-    if (g->err->code)
-        return g->err->code;
+    if (g->r.err->code)
+        return g->r.err->code;
     rewrite_await_parts(&g->r, node, parts, g->n);
     rewrite_note(&g->r, node->name, "cut into tiles");
     g->parts[node->id] = parts;
@@ -364,11 +357,11 @@ static int stand_in(struct grid *g, const struct node *node, struct edge *parts)
 /* A node of the result that stands for one that is not cut, under its name. */
 static int is_now(struct grid *g, const struct node *node, struct edge edge)
 {
-    if (g->err->code)
-        return g->err->code;
+    if (g->r.err->code)
+        return g->r.err->code;
     rewrite_stand_in(&g->r, node, edge.node);
     rewrite_note(&g->r, node->name, "of all tiles");
-    return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
+    return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->r.err);
 }
 
 /* ---- regions: what a cell has of its own tile and what it gets of others' ----
@@ -380,17 +373,17 @@ static int is_now(struct grid *g, const struct node *node, struct edge edge)
 static struct edge grid_whole(void *context, const struct node *asker, struct edge edge)
 {
     struct grid *g = context;
-    const struct node *node = graph_node(g->from, edge.node);
+    const struct node *node = graph_node(g->r.from, edge.node);
     (void)asker;
     if (edge.slot == CONTROL_SLOT)
         return EDGE_NONE;
     struct edge there = rewrite_edge(&g->r, edge);
-    if (edge_exists(there) || g->err->code || !g->parts[edge.node])
+    if (edge_exists(there) || g->r.err->code || !g->parts[edge.node])
         return there;
     there = cut_join(grid_builder(g, node, -1), &g->cut[edge.node], g->parts[edge.node]);
     g->r.edges[g->r.first[edge.node] + edge.slot] = there;
     if (edge_exists(there) && !node->outputs[0].is_ref && !graph_find(g->r.to, node->name))
-        graph_rename(g->r.to, graph_node(g->r.to, there.node), node->name, g->err);
+        graph_rename(g->r.to, graph_node(g->r.to, there.node), node->name, g->r.err);
     rewrite_note(&g->r, node->name, "put together");
     return there;
 }
@@ -402,7 +395,7 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
 static struct edge crop(struct grid *g, const struct node *node, const struct grid_part *part,
                         struct area area, int cell)
 {
-    if (area_equal(area, part->area) || g->err->code)
+    if (area_equal(area, part->area) || g->r.err->code)
         return part->edge;
     return cut_slice(grid_builder(g, node, cell), part->edge, &part->cut,
                      area_within(area, part->area));
@@ -410,7 +403,7 @@ static struct edge crop(struct grid *g, const struct node *node, const struct gr
 
 static struct edge assemble(struct grid *g, const struct grid_part *part)
 {
-    const struct node *node = graph_node(g->from, part->of.node);
+    const struct node *node = graph_node(g->r.from, part->of.node);
     struct grid_part tile = {.edge = g->parts[node->id][part->cell],
                              .cut = part->cut,
                              .area = cut_area(&part->cut, part->cell)};
@@ -428,10 +421,10 @@ static struct edge assemble(struct grid *g, const struct grid_part *part)
 static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
                              struct area area, int cell)
 {
-    const struct node *node = graph_node(g->from, edge.node);
+    const struct node *node = graph_node(g->r.from, edge.node);
     struct partition is = grid_cut_of(g, edge);
     struct grid_part part = {.of = edge, .cell = cell};
-    if (g->err->code)
+    if (g->r.err->code)
         return EDGE_NONE;
     if (cut->is_cut)
         part.cut = *cut, part.area = area;
@@ -514,7 +507,7 @@ static struct edge make_block(const struct scatter *s, const struct partition *c
     struct grid *g = s->g;
     struct edge *terms = arena_array(&g->r.arena, (size_t)g->n, sizeof *terms), like = EDGE_NONE;
     int n = 0;
-    for (int k = 0; k < g->n && !g->err->code; k++) {
+    for (int k = 0; k < g->n && !g->r.err->code; k++) {
         if (!edge_exists(s->given[k].edge))
             continue;
         like = edge_exists(like) ? like : s->given[k].edge;
@@ -553,7 +546,7 @@ static void grid_scatter(struct grid *g, const struct node *node, const struct p
     s.given = arena_array(&g->r.arena, n, sizeof *s.given);
     for (int d = 0; d < 2; d++)
         s.borders[d] = arena_array(&g->r.arena, 2 * n + 2, sizeof **s.borders);
-    for (s.to = 0; s.to < g->n && !g->err->code; s.to++) {
+    for (s.to = 0; s.to < g->n && !g->r.err->code; s.to++) {
         /* Each cell sends what it has of the tile. */
         struct area tile = cut_area(cut, s.to);
         memset(s.n_borders, 0, sizeof s.n_borders);
@@ -562,7 +555,7 @@ static void grid_scatter(struct grid *g, const struct node *node, const struct p
             struct grid_part *given = &s.given[k];
             struct area area = area_meet(areas[k], tile);
             *given = (struct grid_part){.edge = EDGE_NONE, .cut = *cut, .area = areas[k]};
-            if (area_is_empty(area) || g->err->code)
+            if (area_is_empty(area) || g->r.err->code)
                 continue;
             add_borders(&s, area);
             given->edge = parts[k];
@@ -571,7 +564,7 @@ static void grid_scatter(struct grid *g, const struct node *node, const struct p
             given->edge = crop(g, node, given, area, k);
             given->area = area;
         }
-        tiles[s.to] = g->err->code ? EDGE_NONE : make_tile(&s, cut);
+        tiles[s.to] = g->r.err->code ? EDGE_NONE : make_tile(&s, cut);
     }
     g->parts[node->id] = tiles;
 }
@@ -682,7 +675,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
     }
     if (!stand_in(g, node, parts) && is_image)
         grid_scatter(g, node, &cut, areas, parts);
-    return g->err->code;
+    return g->r.err->code;
 }
 
 /* ---- all ---- */
@@ -697,11 +690,11 @@ static int visit(struct grid *g, const struct node *node)
     if (role == GRID_SHAPE) {
         struct edge in = node->inputs[0], tile = g->parts[in.node][0];
         struct edge shape = shape_vector_of(grid_builder(g, node, 0), node->outputs[0].type,
-                                            grid_shape(g, in), tile);
+                                            &graph_output(g->r.from, in)->shape, tile);
         return is_now(g, node, shape);
     }
     graph_set_device(g->r.to, rewrite_copy(&g->r, node), device_once(g, node));
-    return g->err->code;
+    return g->r.err->code;
 }
 
 /* ---- the graph ---- */
@@ -718,7 +711,7 @@ bool grid_parse(struct grid_options *options, const char *text)
 static int open_grid(struct grid *g)
 {
     const char *pattern = g->options->device ? g->options->device : "/job:worker/task:*";
-    size_t n = g->from->nodes.n + 1;
+    size_t n = g->r.from->nodes.n + 1;
     g->devices = arena_array(&g->r.arena, (size_t)g->n, sizeof *g->devices);
     g->role = arena_alloc(&g->r.arena, n);
     g->stays_whole = arena_alloc(&g->r.arena, n);
@@ -726,7 +719,7 @@ static int open_grid(struct grid *g)
     g->parts = arena_array(&g->r.arena, n, sizeof *g->parts);
     g->names = arena_array(&g->r.arena, n, sizeof *g->names);
     g->known = arena_array(&g->r.arena, n, sizeof *g->known);
-    g->prefix = graph_free_prefix(&g->r.to->arena, g->from, "tile");
+    g->prefix = graph_free_prefix(&g->r.to->arena, g->r.from, "tile");
     for (int k = 0; k < g->n; k++) {
         /* The pattern with the cell's number for its "*". */
         struct device_name name;
@@ -734,11 +727,11 @@ static int open_grid(struct grid *g)
         const char *text =
             strchr(pattern, '*') ? device_pattern_text(&g->r.arena, pattern, k) : NULL;
         if (!text)
-            return error_set(g->err, ERR_USAGE,
+            return error_set(g->r.err, ERR_USAGE,
                              "--towers '%s' is no device with a '*' for the cell's number",
                              pattern);
         if (device_name_parse(&name, text, &why))
-            return error_set(g->err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
+            return error_set(g->r.err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
         g->devices[k] = device_name_text(&g->r.to->arena, &name);
     }
     return 0;
@@ -746,43 +739,43 @@ static int open_grid(struct grid *g)
 
 static int build(struct grid *g, struct graph **to)
 {
-    int code = rewrite_find_frames(&g->r);
+    int code = frames_new(g->r.from, &g->r.frames, g->r.err);
     bool found = false;
-    g->r.rules = (struct copy_rules){g->from, g->r.to, leader_of_cell, grid_keeps, g};
+    g->r.rules = (struct copy_rules){g->r.from, g->r.to, leader_of_cell, grid_keeps, g};
     g->r.make = grid_whole;
     if (!code)
         code = open_grid(g);
     if (!code)
         grid_find(g);
     if (!code)
-        for (size_t i = 0; i < g->from->nodes.n; i++)
+        for (size_t i = 0; i < g->r.from->nodes.n; i++)
             found |= g->role[i] == GRID_TILES;
     if (!code && !found)
-        code = error_set(g->err, ERR_DATA,
+        code = error_set(g->r.err, ERR_DATA,
                          "no op with windows has images of known size that %d x %d tiles can be "
                          "cut of",
                          g->options->rows, g->options->columns);
     /* Slots are with their variables: names are known before the first of them is made. */
-    for (int i = 0; !code && i < (int)g->from->nodes.n; i++)
+    for (int i = 0; !code && i < (int)g->r.from->nodes.n; i++)
         if (g->role[i] == GRID_VARIABLE)
-            g->names[i] = cut_names(&g->r, graph_node(g->from, i), g->n);
-    for (int i = 0; !code && i < (int)g->from->nodes.n; i++) {
+            g->names[i] = cut_names(&g->r, graph_node(g->r.from, i), g->n);
+    for (int i = 0; !code && i < (int)g->r.from->nodes.n; i++) {
         if (g->role[i] != GRID_VARIABLE)
             continue;
-        const struct node *node = graph_node(g->from, i);
+        const struct node *node = graph_node(g->r.from, i);
         code = stand_in(g, node, cut_variable(&g->r, node, &g->cut[i], g->names[i], g->devices));
     }
-    for (size_t i = 0; !code && i < g->from->nodes.n; i++)
-        code = visit(g, graph_node(g->from, g->r.order[i]));
+    for (size_t i = 0; !code && i < g->r.from->nodes.n; i++)
+        code = visit(g, graph_node(g->r.from, g->r.order[i]));
     if (!code) {
         /* Nodes that entries, aliases or the script name are made whole. */
         rewrite_make_named(&g->r);
-        graph_each(node, g->from) {
+        graph_each(node, g->r.from) {
             if (g->cut[node->id].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
                 !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
                 grid_whole(g, node, (struct edge){node->id, 0});
         }
-        code = g->err->code;
+        code = g->r.err->code;
     }
     return rewrite_finish(&g->r, code, to);
 }
@@ -791,8 +784,7 @@ int grid_graph(const struct graph *from, const struct grid_options *options, str
                struct error *err)
 {
     const struct pass_options pass = {.note = options->note, .context = options->context};
-    struct grid g = {
-        .from = from, .options = options, .n = options->rows * options->columns, .err = err};
+    struct grid g = {.options = options, .n = options->rows * options->columns};
     *to = NULL;
     return rewrite_open(&g.r, from, &pass, err) ? err->code : build(&g, to);
 }

@@ -53,12 +53,6 @@ const struct node *part_written(const struct graph *graph, const struct node *no
     return NULL;
 }
 
-/* Returns the variable, by its first node, that an edge is or passes on; -1: none. */
-static int part_variable(const struct cutter *c, struct edge edge)
-{
-    return access_variable_at(c->from, c->variable, edge);
-}
-
 /* A node and the one it has a variable from: their accesses; the second also counts as a read. */
 struct read_source {
     int reader, from;
@@ -85,7 +79,7 @@ static void part_find_late(struct cutter *c)
     graph_each(node, c->from) {
         access_add_node(&graph, c->from, c->variable, node);
         for (int k = 0; k < node->n_inputs; k++) {
-            int variable = part_variable(c, node->inputs[k]);
+            int variable = access_variable_at(c->from, c->variable, node->inputs[k]);
             if (variable < 0 || node_takes_ref(node, k))
                 continue;
             struct read_source taking = {add_access(&graph, node->id, variable),
@@ -169,7 +163,8 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
         struct edge other = node_dependency(node, i);
         if (part_is_variable(c->from, other))
             continue;
-        if (part_variable(c, other) >= 0) /* the reader also reads its value */
+        if (access_variable_at(c->from, c->variable, other) >=
+            0) /* the reader also reads its value */
             other.slot = CONTROL_SLOT;
         struct edge here = part_edge(c, other, part, node);
         if (c->err->code)
@@ -262,11 +257,6 @@ static int add_cast(struct cutter *c, const struct part_crossing *crossing, int 
     return part_add(c, part, graph_node(c->from, crossing->edge.node), &spec);
 }
 
-static const struct node_output *output_of(const struct cutter *c, int part, struct edge edge)
-{
-    return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
-}
-
 /* Returns whether a known crossing is the wanted one. */
 static bool is_crossing(const struct part_crossing *known, const struct part_crossing *wanted)
 {
@@ -300,13 +290,13 @@ static struct edge part_cross(struct cutter *c, const struct part_crossing *want
     struct edge value = part_check_tasks(c, &crossing) ? EDGE_NONE : sent_value(c, &crossing);
     bool is_narrow = edge_exists(value) && attr && attr->kind == ATTR_TYPE &&
                      crossing.edge.slot != CONTROL_SLOT &&
-                     output_of(c, crossing.from, value)->type == FLOAT32;
+                     graph_output(part_at(c, crossing.from), value)->type == FLOAT32;
     if (is_narrow)
         value = (struct edge){add_cast(c, &crossing, crossing.from, value, attr->type), 0};
     int send = edge_exists(value) ? add_send(c, &crossing, value) : -1;
     if (send < 0)
         return EDGE_NONE;
-    struct node_output output = *output_of(c, crossing.from, value);
+    struct node_output output = *graph_output(part_at(c, crossing.from), value);
     crossing.bytes = shape_bytes(&output.shape, output.type);
     crossing.recv = crossing.value = add_recv(c, &crossing, send, &output);
     if (crossing.recv >= 0 && is_narrow)
@@ -343,7 +333,7 @@ static struct edge part_edge(struct cutter *c, struct edge edge, int part,
      * the reader. It is then read when the reader could run. */
     const int *condition = c->frames->condition;
     bool alone = (variable && frame != FRAME_ROOT) ||
-                 (part_variable(c, edge) >= 0 &&
+                 (access_variable_at(c->from, c->variable, edge) >= 0 &&
                   (c->late[reader->id] ||
                    (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node])));
     return part_cross(

@@ -25,8 +25,7 @@ void replicate_put(struct replicator *r, struct bucket *bucket, const struct exc
         return;
     vec_push_in(&r->arena, &bucket->values, value);
     bucket->is_late |= x && x->is_delayed;
-    bucket->bytes += (int64_t)cost_bytes(
-        &graph_node(r->to, value.value.node)->outputs[value.value.slot], r->options->assume);
+    bucket->bytes += (int64_t)cost_bytes(graph_output(r->to, value.value), r->options->assume);
 }
 
 struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,

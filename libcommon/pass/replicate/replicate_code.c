@@ -265,7 +265,7 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
 {
     if (r->err->code)
         return EDGE_NONE;
-    const struct node_output *output = &graph_node(r->to, value.node)->outputs[value.slot];
+    const struct node_output *output = graph_output(r->to, value);
     struct shape none = output->shape;
     none.dims[0] = 0;
     struct edge nothing = replicate_zeros(r, name, output->type, &none);

@@ -54,14 +54,13 @@ static int parted_at(const struct term_search *p, const struct node *node)
 
 int replicate_part_terms(const struct graph *from, struct graph **to, struct error *err)
 {
-    static const struct pass_options options = {0};
     const unsigned own = OP_STATEFUL | OP_FED | OP_SOURCE | OP_RANDOM | OP_CONTROL_FLOW | OP_ASYNC |
                          OP_UNINITIALIZED;
     struct term_search p;
     size_t n = from->nodes.n + 1;
     int n_changes;
     *to = NULL;
-    if (rewrite_open(&p.rewrite, from, &options, err))
+    if (rewrite_open(&p.rewrite, from, NULL, err))
         return err->code;
     p.varies = arena_array(&p.rewrite.arena, n, sizeof *p.varies);
     p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
@@ -83,12 +82,8 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         if (parted_at(&p, node) >= 0)
             is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
     }
-    vec_each(entry, &from->entries) {
-        for (int k = 0; k < entry->n_edges; k++)
-            is_gone[entry->edges[k].node] = false;
-    }
-    vec_each(alias, &from->aliases)
-        is_gone[alias->edge.node] = false;
+    graph_each_named(at, from)
+        is_gone[at.edge.node] = false;
     graph_each_ordered(node, from, p.rewrite.order) {
         int product = parted_at(&p, node);
         if (product >= 0) {
@@ -112,7 +107,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
 /* One variable keeps the rows of some steps. */
 static bool can_keep(const struct replicator *r, struct edge factor)
 {
-    const struct shape *shape = &graph_node(r->from, factor.node)->outputs[factor.slot].shape;
+    const struct shape *shape = &graph_output(r->from, factor)->shape;
     return r->steps < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
 }
 

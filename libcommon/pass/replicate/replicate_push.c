@@ -136,7 +136,7 @@ struct edge replicate_factor(struct replicator *r, const struct exchange *x, int
 {
     static const char *const names[] = {"gradient/left/rows", "gradient/right/rows"};
     struct edge factor = x->product->inputs[i], value = replicate_edge(r, factor);
-    const struct node_output *rows = &graph_node(r->from, factor.node)->outputs[factor.slot];
+    const struct node_output *rows = graph_output(r->from, factor);
     if (!edge_exists(r->own->fires))
         return value;
     const char *name = replicate_text(r, x->push->variable, names[i]);

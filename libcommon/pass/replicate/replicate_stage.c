@@ -252,12 +252,6 @@ static int cut_stages(struct towers *t, int n_stages)
 
 /* ---- the script's devices ---- */
 
-static int fail(struct towers *t, const struct node *node, const char *format, const char *what)
-{
-    error_set(t->r->err, ERR_DATA, format, what);
-    return node_fail(node, t->r->err);
-}
-
 /* Returns the stage of the node's device, which is added if it is new and `is_new`; -1: none. */
 static int stage_of_device(struct towers *t, const struct node *node, bool is_new)
 {
@@ -284,10 +278,12 @@ static int take_devices(struct towers *t, enum item_phase phase)
             continue;
         int stage = stage_of_device(t, node, phase == PHASE_FORWARD);
         if (stage < 0)
-            return fail(t, node, "%s is no stage of the forward graph", node->device);
+            return node_refuse(node, t->r->err, "%s is no stage of the forward graph",
+                               node->device);
         if (unit->is_told && unit->stage != stage)
-            return fail(t, node, "it asks for another device than the rest of its loop: %s",
-                        node->device);
+            return node_refuse(node, t->r->err,
+                               "it asks for another device than the rest of its loop: %s",
+                               node->device);
         unit->is_told = true;
         unit->stage = stage;
     }
@@ -406,13 +402,12 @@ static int check_need(struct towers *t, const struct node *node, int needed)
     bool is_wrong = phase == PHASE_FORWARD ? there > here : there < here;
     if (phase == PHASE_NONE || !has_phase(t, needed, phase) || !is_wrong)
         return 0;
-    error_set(t->r->err, ERR_DATA,
-              "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes %s",
-              here, p->devices[here], graph_node(t->r->from, needed)->name, there,
-              p->devices[there],
-              phase == PHASE_FORWARD ? "from each stage to later ones only"
-                                     : "back from each stage to earlier ones only");
-    return node_fail(node, t->r->err);
+    return node_refuse(
+        node, t->r->err,
+        "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes %s", here,
+        p->devices[here], graph_node(t->r->from, needed)->name, there, p->devices[there],
+        phase == PHASE_FORWARD ? "from each stage to later ones only"
+                               : "back from each stage to earlier ones only");
 }
 
 /* A node that exists once and comes after towers needs all micro-batches. */
@@ -428,8 +423,9 @@ static int check_needs(struct towers *t)
                 after_all[node->id] |= t->towered[needed] || after_all[needed];
             else if (!has_phase(t, node->id, PHASE_NONE) && !t->towered[needed] &&
                      after_all[needed])
-                return fail(t, node, "a micro-batch cannot wait for '%s', which needs all of them",
-                            graph_node(r->from, needed)->name);
+                return node_refuse(node, t->r->err,
+                                   "a micro-batch cannot wait for '%s', which needs all of them",
+                                   graph_node(r->from, needed)->name);
             if (check_need(t, node, needed))
                 return r->err->code;
         }

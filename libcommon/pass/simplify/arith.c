@@ -69,13 +69,9 @@ static bool simplify_reshape(struct rewrite *r, const struct node *node, const s
         return false;
     struct edge source = reshaped(r, view->inputs[0]);
     bool plain = node->n_inputs < 2 || !r->has_control_flow || rewrite_value(r, view->inputs[1]);
-    if (plain &&
-        must_equal(&graph_node(r->to, source.node)->outputs[source.slot].shape,
-                   &node->outputs[0].shape) &&
-        rewrite_may_replace(r, node, source)) {
-        rewrite_replace(r, node, source, "has the shape already");
+    if (plain && must_equal(&graph_output(r->to, source)->shape, &node->outputs[0].shape) &&
+        rewrite_replace(r, node, source, "has the shape already"))
         return true;
-    }
     if (!node_has(node, OP_IDEMPOTENT) || source.node == view->inputs[0].node)
         return false;
     struct edge inputs[] = {source, view->inputs[1]};
@@ -100,10 +96,9 @@ static bool simplify_transpose(struct rewrite *r, const struct node *node, const
         node_has(node, OP_PERMUTES) ? rewrite_value(r, view->inputs[1]) : NULL;
     if (!perm)
         return false;
-    if (is_identity(perm) && rewrite_may_replace(r, node, view->inputs[0])) {
-        rewrite_replace(r, node, view->inputs[0], "leaves the dimensions in order");
+    if (is_identity(perm) &&
+        rewrite_replace(r, node, view->inputs[0], "leaves the dimensions in order"))
         return true;
-    }
     const struct node *inner = inner_of(r, view, node->op);
     const struct tensor *first = inner ? rewrite_value(r, inner->inputs[1]) : NULL;
     struct tensor both;
@@ -123,9 +118,8 @@ static bool simplify_transpose(struct rewrite *r, const struct node *node, const
         tensor_set_int64(&both, i, tensor_get_int64(first, k));
     }
 
-    if (is_identity(&both) && rewrite_may_replace(r, node, inner->inputs[0])) {
+    if (is_identity(&both) && rewrite_replace(r, node, inner->inputs[0], "undoes its input")) {
         tensor_release(&both);
-        rewrite_replace(r, node, inner->inputs[0], "undoes its input");
         return true;
     }
     struct edge inputs[] = {inner->inputs[0], rewrite_constant(r, node, "perm", &both)};
@@ -163,25 +157,13 @@ static bool keeps_shape(const struct shape *x, const struct shape *c)
     return true;
 }
 
-static const struct node_output *output(const struct rewrite *r, struct edge edge)
-{
-    return &graph_node(r->to, edge.node)->outputs[edge.slot];
-}
-
 /* Returns whether operand `i`'s counterpart is a constant of `value`s that does not widen it. */
 static bool neutral(struct rewrite *r, const struct node *view, int i, double value)
 {
     const struct tensor *c = rewrite_value(r, view->inputs[1 - i]);
-    return c && c->type != STRING && keeps_shape(&output(r, view->inputs[i])->shape, &c->shape) &&
+    return c && c->type != STRING &&
+           keeps_shape(&graph_output(r->to, view->inputs[i])->shape, &c->shape) &&
            all_are(c, value);
-}
-
-static bool replace(struct rewrite *r, const struct node *node, struct edge by, const char *what)
-{
-    if (!rewrite_may_replace(r, node, by))
-        return false;
-    rewrite_replace(r, node, by, what);
-    return true;
 }
 
 /* ---- declared identities ---- */
@@ -207,7 +189,7 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
          * not: nodes that wait for this node wait for the branch. */
         return node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) ? -1 : 0;
     case SAME_TYPE:
-        return output(r, view->inputs[0])->type == type ? 0 : -1;
+        return graph_output(r->to, view->inputs[0])->type == type ? 0 : -1;
     case SAME_ALONE:
         return node->n_inputs == 1 ? 0 : -1;
     case SAME_OPERAND:
@@ -231,8 +213,8 @@ static bool simplify_twice(struct rewrite *r, const struct node *node, const str
     if (!inner)
         return false;
     return node_has(node, OP_INVOLUTION)
-               ? replace(r, node, inner->inputs[0], "undoes its input")
-               : replace(r, node, view->inputs[0], "does again what was done");
+               ? rewrite_replace(r, node, inner->inputs[0], "undoes its input")
+               : rewrite_replace(r, node, view->inputs[0], "does again what was done");
 }
 
 /* ---- division ---- */
@@ -278,7 +260,8 @@ int pass_arith(const struct graph *from, const struct pass_options *options, str
     graph_each_ordered(node, from, r.order) {
         struct node view = rewrite_view(&r, node);
         int same = node->n_outputs ? same_input(&r, node, &view) : -1;
-        if (!(same >= 0 && replace(&r, node, view.inputs[same], node->op->def->identity.says)) &&
+        if (!(same >= 0 &&
+              rewrite_replace(&r, node, view.inputs[same], node->op->def->identity.says)) &&
             !simplify_twice(&r, node, &view) && !multiply_instead(&r, node, &view) &&
             !simplify_reshape(&r, node, &view) && !simplify_transpose(&r, node, &view))
             rewrite_add(&r, node, &view);

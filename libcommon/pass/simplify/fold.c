@@ -17,10 +17,8 @@
 
 struct folder {
     struct rewrite r;
-    const struct graph *from;
     char *constant;        /* by node: its outputs can be computed now */
     struct tensor *values; /* by output (rewrite.first): computed values; zeroed: none */
-    struct graph *part;    /* the constant nodes to evaluate */
     VEC(struct edge) wanted;
 };
 
@@ -55,7 +53,7 @@ static bool may_fold(const struct folder *f, const struct node *node)
         if (!f->constant[node->inputs[i].node])
             return false;
     for (int i = 0; i < node->n_outputs; i++)
-        if (!is_worth(f->from, node, output_bytes(node, i)))
+        if (!is_worth(f->r.from, node, output_bytes(node, i)))
             return node_is(node, "Const");
     return node->n_inputs > 0 || node_is(node, "Const");
 }
@@ -71,8 +69,9 @@ static bool fits(const struct shape *dims, enum dtype type)
 }
 
 /* Folds Shape, Size or Rank of a known shape, unless something depends on whether the node runs. */
-static void fold_shape(struct folder *f, const struct frames *frames, const struct node *node)
+static void fold_shape(struct folder *f, const struct node *node)
 {
+    const struct frames *frames = f->r.frames;
     bool asks = node_has(node, OP_SHAPE_ONLY) && node->op->def->value;
     if (!asks || node->n_controls || f->constant[node->id] ||
         f->r.flags[node->id] & (REWRITE_OPAQUE | REWRITE_STATEFUL))
@@ -84,7 +83,7 @@ static void fold_shape(struct folder *f, const struct frames *frames, const stru
     struct error err = ERROR_INIT;
     const struct node_output *own = &node->outputs[0];
     struct tensor *value = &f->values[f->r.first[node->id]];
-    if (!graph_constant_shape(f->from, (struct edge){node->id, 0}, &dims) ||
+    if (!graph_constant_shape(f->r.from, (struct edge){node->id, 0}, &dims) ||
         !fits(&dims, own->type) || !shape_is_known(&own->shape) ||
         tensor_alloc(value, own->type, &own->shape, &err))
         return;
@@ -97,7 +96,7 @@ static void fold_shape(struct folder *f, const struct frames *frames, const stru
 /* Collects an output of a folded node that a node that is not folded, or a name, needs. */
 static void want(struct folder *f, char *wanted, struct edge edge)
 {
-    const struct node *node = graph_node(f->from, edge.node);
+    const struct node *node = graph_node(f->r.from, edge.node);
     if (edge.slot == CONTROL_SLOT || !f->constant[edge.node] || node_is(node, "Const"))
         return;
     int place = f->r.first[edge.node] + edge.slot;
@@ -115,41 +114,36 @@ static void evaluate(struct folder *f)
     int n = (int)f->wanted.n;
     if (!e || !n)
         return;
-    int *copy = arena_array(&f->r.arena, f->from->nodes.n, sizeof *copy);
+    int *copy = arena_array(&f->r.arena, f->r.from->nodes.n, sizeof *copy);
     /* Copy only the constant nodes that the wanted edges need, so that evaluations are small. */
-    f->part = graph_new(f->from->registry);
-    graph_each_ordered(node, f->from, f->r.order) {
+    struct graph *part = graph_new(f->r.from->registry);
+    graph_each_ordered(node, f->r.from, f->r.order) {
         if (!f->constant[node->id])
             continue;
-        struct node view = rewrite_view(&f->r, node);
+        struct node *made = graph_add_copy(part, node);
+        made->device = made->assigned = "";
         for (int k = 0; k < node->n_inputs; k++)
-            view.inputs[k] = (struct edge){copy[node->inputs[k].node], node->inputs[k].slot};
-        struct node_spec spec = {.op = node->op->def->name,
-                                 .name = node->name,
-                                 .inputs = view.inputs,
-                                 .n_inputs = node->n_inputs,
-                                 .attrs = node->attrs,
-                                 .n_attrs = node->n_attrs};
-        copy[node->id] = graph_add_trusted(f->part, &spec, node->outputs, node->n_outputs)->id;
+            made->inputs[k].node = copy[node->inputs[k].node];
+        copy[node->id] = made->id;
     }
     struct edge *edges = arena_array(&f->r.arena, (size_t)n, sizeof *edges);
     struct tensor *values = arena_array(&f->r.arena, (size_t)n, sizeof *values);
     for (int i = 0; i < n; i++)
         edges[i] = (struct edge){copy[f->wanted.items[i].node], f->wanted.items[i].slot};
-    bool all = !e->evaluate(e->context, f->part, edges, n, values, &err);
+    bool all = !e->evaluate(e->context, part, edges, n, values, &err);
     for (int i = 0; i < n; i++) {
         error_clear(&err);
-        if (!all && !(n > 1 && !e->evaluate(e->context, f->part, &edges[i], 1, &values[i], &err)))
+        if (!all && !(n > 1 && !e->evaluate(e->context, part, &edges[i], 1, &values[i], &err)))
             continue;
         struct edge edge = f->wanted.items[i];
         struct tensor *value = &values[i];
-        const struct node *node = graph_node(f->from, edge.node);
-        if (is_worth(f->from, node, (int64_t)tensor_bytes(value)))
+        const struct node *node = graph_node(f->r.from, edge.node);
+        if (is_worth(f->r.from, node, (int64_t)tensor_bytes(value)))
             f->values[f->r.first[edge.node] + edge.slot] = *value;
         else
             tensor_release(value);
     }
-    graph_free(f->part);
+    graph_free(part);
 }
 
 /* ---- the new graph ---- */
@@ -157,34 +151,28 @@ static void evaluate(struct folder *f)
 int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
               int *n_changes, struct error *err)
 {
-    struct folder f = {.from = from};
+    struct folder f = {.constant = NULL};
     if (rewrite_open(&f.r, from, options, err))
         return err->code;
     const size_t n_outputs = f.r.n_outputs;
     f.constant = arena_alloc(&f.r.arena, from->nodes.n + 1);
     f.values = arena_array(&f.r.arena, n_outputs, sizeof *f.values);
-    graph_each_ordered(node, f.from, f.r.order) {
+    graph_each_ordered(node, from, f.r.order) {
         f.constant[node->id] = may_fold(&f, node);
     }
-    struct frames *frames = NULL;
-    int code = f.r.has_control_flow ? frames_new(from, &frames, err) : 0;
+    int code = f.r.has_control_flow ? frames_new(from, &f.r.frames, err) : 0;
     if (!code) {
         for (size_t i = 0; i < from->nodes.n; i++)
-            fold_shape(&f, frames, graph_node(from, (int)i));
-        frames_free(frames);
-        const struct graph *g = f.from;
+            fold_shape(&f, graph_node(from, (int)i));
         char *wanted = arena_alloc(&f.r.arena, n_outputs + 1);
-        graph_each(node, g) {
+        graph_each(node, from) {
             for (int k = 0; k < node->n_inputs && !f.constant[node->id]; k++)
                 want(&f, wanted, node->inputs[k]);
         }
-        for (size_t i = 0; i < g->entries.n; i++)
-            for (int k = 0; k < g->entries.items[i].n_edges; k++)
-                want(&f, wanted, g->entries.items[i].edges[k]);
-        for (size_t i = 0; i < g->aliases.n; i++)
-            want(&f, wanted, g->aliases.items[i].edge);
+        graph_each_named(at, from)
+            want(&f, wanted, at.edge);
         evaluate(&f);
-        graph_each_ordered(node, f.from, f.r.order) {
+        graph_each_ordered(node, from, f.r.order) {
             bool kept = f.r.flags[node->id] & REWRITE_KEPT, has_value = false;
             for (int k = 0; k < node->n_outputs; k++)
                 has_value |= f.values[f.r.first[node->id] + k].type != DTYPE_INVALID;
@@ -193,7 +181,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
             else if (node->n_outputs == 1) {
                 struct tensor *value = &f.values[f.r.first[node->id]];
                 struct node_output output = {value->type, false, value->shape};
-                struct node constant = {.op = registry_find(f.from->registry, "Const"),
+                struct node constant = {.op = registry_find(from->registry, "Const"),
                                         .outputs = &output,
                                         .n_outputs = 1};
                 constant.attrs = rewrite_constant_attrs(&f.r, node, value, &constant.n_attrs);

@@ -25,10 +25,8 @@ int pass_prune(const struct graph *from, const struct pass_options *options, str
     if (rewrite_open(&r, from, options, err))
         return err->code;
     struct graph_walk walk = graph_walk_new(&r.arena, from);
-    for (size_t i = 0; i < from->entries.n; i++)
-        graph_walk_entry(&walk, &from->entries.items[i]);
-    for (size_t i = 0; i < from->aliases.n; i++)
-        graph_walk_to(&walk, from->aliases.items[i].edge.node);
+    graph_each_named(at, from)
+        graph_walk_to(&walk, at.edge.node);
     for (size_t i = 0; i < from->nodes.n; i++)
         if (r.flags[i] & REWRITE_OPAQUE)
             graph_walk_to(&walk, (int)i);

@@ -34,11 +34,6 @@ static int64_t slice_first(const struct partition *cut, int k)
     return cut_area(cut, k).from[0];
 }
 
-static const struct node_output *slice_output(const struct slicer *s, struct edge edge)
-{
-    return &graph_node(s->from, edge.node)->outputs[edge.slot];
-}
-
 static struct edge slice_whole(void *context, const struct node *asker, struct edge edge);
 static const struct form *form_of(struct slicer *s, enum form_kind kind,
                                   const struct partition *cut, struct edge edge, struct edge index);
@@ -80,7 +75,7 @@ static struct edge slice_copy(struct slicer *s, const struct node *node, int k,
 static struct build *slice_builder(struct slicer *s, const struct node *node,
                                    const struct node *with, int k, struct edge here)
 {
-    const struct node *leader = group_first_leader(s->from, with);
+    const struct node *leader = group_first_leader(s->r.from, with);
     const char *scope = arena_printf(&s->r.arena, "%s/%s", s->prefix, node->name);
     s->b = rewrite_build(&s->r, node, scope, with->device);
     if (leader)
@@ -116,7 +111,7 @@ static struct form slice_new_form(struct slicer *s, enum form_kind kind,
 
 static const struct form *slice_note(struct slicer *s, const struct form *form)
 {
-    if (s->err->code)
+    if (s->r.err->code)
         return NULL;
     struct form *noted = arena_copy(&s->r.arena, form, sizeof *form);
     noted->next = s->forms[form->edge.node];
@@ -137,14 +132,14 @@ static bool is_row_by_row(const struct node *node)
 static bool is_unique_sum(const struct slicer *s, const struct node *node, struct edge index)
 {
     return node_rows(node) == ROWS_SUM &&
-           node_rows(graph_node(s->from, index.node)) == ROWS_DISTINCT && !index.slot &&
+           node_rows(graph_node(s->r.from, index.node)) == ROWS_DISTINCT && !index.slot &&
            node->inputs[1].node == index.node && node->inputs[1].slot == 1;
 }
 
 /* Returns whether the value is known to have one row for each number. */
 static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
 {
-    const struct node *node = graph_node(s->from, edge.node);
+    const struct node *node = graph_node(s->r.from, edge.node);
     if (is_unique_sum(s, node, index) || find_known(s, FORM_PART, edge, index))
         return true;
     if (node_rows(node) == ROWS_LOOKUP)
@@ -152,7 +147,7 @@ static bool has_row_each(const struct slicer *s, struct edge edge, struct edge i
     if (!is_row_by_row(node) || node->n_inputs > 2)
         return false;
     for (int i = 0; i < node->n_inputs; i++) {
-        int rank = slice_output(s, node->inputs[i])->shape.rank;
+        int rank = graph_output(s->r.from, node->inputs[i])->shape.rank;
         bool has_rows = rank == node->outputs[0].shape.rank;
         if (rank < 0 || (has_rows && !has_row_each(s, node->inputs[i], index)))
             return false;
@@ -164,12 +159,12 @@ static bool has_row_each(const struct slicer *s, struct edge edge, struct edge i
  * Returns false if that is unknown, or an input of lower rank has the rows along another axis. */
 static bool find_row_inputs(const struct slicer *s, const struct form *form, bool *rows)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
-    const struct shape *out = &slice_output(s, form->edge)->shape;
+    const struct node *node = graph_node(s->r.from, form->edge.node);
+    const struct shape *out = &graph_output(s->r.from, form->edge)->shape;
     bool by_number = form->kind == FORM_PART; /* it is not known how many there are */
     int n = 0, axis = form->cut->axis[0];
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct shape *in = &slice_output(s, node->inputs[i])->shape;
+        const struct shape *in = &graph_output(s->r.from, node->inputs[i])->shape;
         int at = in->rank - out->rank + axis;
         if (in->rank < 0 || out->rank <= axis || !is_row_by_row(node))
             return false;
@@ -185,9 +180,9 @@ static bool find_row_inputs(const struct slicer *s, const struct form *form, boo
 /* Copies the form's node for each slice, with the slice's part of each input. */
 static void slice_copies(struct slicer *s, struct form *form, struct edge *const *inputs)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct edge *mine = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *mine);
-    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form->cut->n[0] && !s->r.err->code; k++) {
         for (int i = 0; i < node->n_inputs; i++)
             mine[i] = inputs[i][k];
         form->parts[k] = slice_copy(s, node, k, mine, node->n_inputs, NULL);
@@ -202,15 +197,15 @@ static struct edge *slice_same(struct slicer *s, const struct partition *cut,
     struct edge whole = slice_whole(s, asker, edge);
     for (int k = 0; k < cut->n[0]; k++)
         same[k] = whole;
-    return s->err->code ? NULL : same;
+    return s->r.err->code ? NULL : same;
 }
 
 /* Copies the node for each slice; inputs in `rows` are split like its output. */
 static void copy_rows(struct slicer *s, struct form *form, const bool *rows)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
+    for (int i = 0; i < node->n_inputs && !s->r.err->code; i++) {
         struct edge edge = node->inputs[i];
         const struct form *in =
             rows[i] ? form_of(s, form->kind, form->cut, edge, form->index) : NULL;
@@ -224,7 +219,7 @@ static void copy_rows(struct slicer *s, struct form *form, const bool *rows)
 /* Copies a generator with the slice's shape; random numbers begin at the slice's offset. */
 static void copy_generator(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     const struct shape *shape = &node->outputs[0].shape;
     bool counts = op_find_attr(node->op, "offset") >= 0;
     int64_t row = shape_count_of(shape, 1, shape->rank);
@@ -232,7 +227,7 @@ static void copy_generator(struct slicer *s, struct form *form)
     struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 1; i < node->n_inputs; i++)
         inputs[i] = slice_whole(s, node, node->inputs[i]);
-    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form->cut->n[0] && !s->r.err->code; k++) {
         struct shape part = cut_shape(form->cut, shape, k);
         int64_t drawn = first + slice_first(form->cut, k) * row;
         struct attr offset[] = {{"offset", attr_int(drawn)}, {.name = NULL}};
@@ -244,10 +239,10 @@ static void copy_generator(struct slicer *s, struct form *form)
 
 static void cut_constant(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     const struct tensor *whole = node_attr(node, "value")->tensor;
     size_t row = tensor_bytes(whole) / (size_t)form->cut->size[0];
-    for (int k = 0; k < form->cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form->cut->n[0] && !s->r.err->code; k++) {
         struct shape shape = cut_shape(form->cut, &whole->shape, k);
         char *data = (char *)whole->data + (size_t)slice_first(form->cut, k) * row;
         struct tensor part = tensor_borrow(whole->type, &shape, data);
@@ -260,13 +255,13 @@ static void cut_constant(struct slicer *s, struct form *form)
  * distinct numbers that `unique` finds, these are the slice's distinct numbers. */
 static void sum_parts(struct slicer *s, struct form *form, const struct node *unique)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct edge ids = node->inputs[1], of = unique ? unique->inputs[0] : ids;
     const struct form *index =
         form_of(s, FORM_INDEX, form->cut, unique ? form->index : ids, EDGE_NONE);
     const struct form *values =
         index ? form_of(s, FORM_PART, form->cut, node->inputs[0], of) : NULL;
-    for (int k = 0; values && k < form->cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; values && k < form->cut->n[0] && !s->r.err->code; k++) {
         struct edge part = values->parts[k], own = index->parts[k];
         struct build *b =
             slice_builder(s, node, unique ? unique : node, k, unique ? EDGE_NONE : part);
@@ -280,8 +275,8 @@ static void sum_parts(struct slicer *s, struct form *form, const struct node *un
 
 static void make_rows(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
-    const struct shape *shape = &slice_output(s, form->edge)->shape;
+    const struct node *node = graph_node(s->r.from, form->edge.node);
+    const struct shape *shape = &graph_output(s->r.from, form->edge)->shape;
     int axis = form->cut->axis[0];
     bool fits =
         slice_fits(form->cut, shape) && (s->depth < SLICE_DEPTH_MAX || slice_table(s, form->edge));
@@ -295,10 +290,10 @@ static void make_rows(struct slicer *s, struct form *form)
     } else if (fits && !axis && node_is(node, "Const") && node_type(node, "dtype") != STRING) {
         cut_constant(s, form);
     } else if (fits && !axis && node_rows(node) == ROWS_SUM &&
-               slice_output(s, node->inputs[1])->shape.rank == 1) {
+               graph_output(s->r.from, node->inputs[1])->shape.rank == 1) {
         sum_parts(s, form, NULL);
     } else if (shape->rank <= axis) {
-        error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
+        error_set(s->r.err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
                   node_text(node), node->op->def->name);
     } else {
         struct edge whole = slice_whole(s, node, form->edge);
@@ -326,7 +321,7 @@ static struct edge find_slice(struct build *b, const struct partition *cut, stru
 
 static void make_number(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct edge row = slice_whole(s, node, form->edge);
     struct build *b = slice_builder(s, node, node, -1, row);
     form->parts[0] = build_cast(b, find_slice(b, form->cut, row), INT32);
@@ -340,11 +335,11 @@ static struct edge slice_number_of(struct slicer *s, const struct partition *cut
 
 static struct edge partition(struct slicer *s, struct form *form, struct edge number)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct edge inputs[] = {slice_whole(s, node, form->edge), number};
     struct attr n = {"num_partitions", attr_int(form->cut->n[0])};
     struct edge numbers = edge_exists(form->index) ? form->index : form->edge;
-    return build_op(slice_builder(s, node, graph_node(s->from, numbers.node), -1, EDGE_NONE),
+    return build_op(slice_builder(s, node, graph_node(s->r.from, numbers.node), -1, EDGE_NONE),
                     "DynamicPartition", inputs, 2, &n, 1);
 }
 
@@ -359,7 +354,7 @@ static struct edge shifted(struct build *b, const char *op, struct edge rows,
 
 static void make_index(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     if (node_rows(node) == ROWS_DISTINCT && !form->edge.slot) {
         /* The distinct row numbers of each slice are found separately. */
         copy_rows(s, form, (bool[]){true});
@@ -394,13 +389,14 @@ static void gather_parts(struct slicer *s, const struct node *node, const struct
 
 static void make_part(struct slicer *s, struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     bool *rows = arena_alloc(&s->r.arena, (size_t)node->n_inputs + 1);
-    bool vector = slice_output(s, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
+    bool vector =
+        graph_output(s->r.from, form->index)->shape.rank == 1 && s->depth < SLICE_DEPTH_MAX;
     if (vector && find_row_inputs(s, form, rows)) {
         copy_rows(s, form, rows);
     } else if (vector && is_unique_sum(s, node, form->index)) {
-        sum_parts(s, form, graph_node(s->from, form->index.node));
+        sum_parts(s, form, graph_node(s->r.from, form->index.node));
     } else if (vector && node_rows(node) == ROWS_LOOKUP &&
                edge_equal(node->inputs[1], form->index) &&
                slice_table(s, node->inputs[0]) == form->cut) {
@@ -427,7 +423,7 @@ static const struct form *form_of(struct slicer *s, enum form_kind kind,
     form.index = kind == FORM_PART ? index : EDGE_NONE;
     const struct form *known = find_known(s, kind, edge, form.index);
     bool is_deeper = kind == FORM_ROWS || kind == FORM_PART;
-    if (s->err->code)
+    if (s->r.err->code)
         return NULL;
     if (known && known->cut == cut)
         return known;
@@ -469,8 +465,8 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
     struct error ignored = ERROR_INIT;
     bool shard =
         !device_name_parse(&asked, asker->device, &ignored) && !strcmp(asked.job, SHARD_JOB);
-    for (size_t i = 0; shard && i < s->from->nodes.n; i++) {
-        const char *device = graph_node(s->from, (int)i)->device;
+    for (size_t i = 0; shard && i < s->r.from->nodes.n; i++) {
+        const char *device = graph_node(s->r.from, (int)i)->device;
         if (*device && !device_name_parse(&asked, device, &ignored) &&
             device_task_is_many(asked.task))
             return device;
@@ -482,7 +478,7 @@ static const char *reader_of(const struct slicer *s, const struct node *asker,
  * placed with the reader, not beside a slice. */
 static struct edge concat_parts(struct slicer *s, const struct node *asker, const struct form *form)
 {
-    const struct node *node = graph_node(s->from, form->edge.node);
+    const struct node *node = graph_node(s->r.from, form->edge.node);
     struct build *b = slice_builder(s, node, node, -1, form->parts[0]);
     int n = form->cut->n[0];
     struct edge *parts = arena_copy(&s->r.arena, form->parts, (size_t)n * sizeof *parts);
@@ -492,7 +488,7 @@ static struct edge concat_parts(struct slicer *s, const struct node *asker, cons
         parts[k] = shifted(b, "Add", parts[k], form->cut, k);
     struct edge whole = cut_concat(b, form->cut->axis[0], parts, n);
     if (asker == node && edge_exists(whole)) /* it is fetched by name */
-        graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
+        graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->r.err);
     return whole;
 }
 
@@ -504,7 +500,7 @@ static struct edge stitch(struct slicer *s, const struct node *node, const struc
     struct edge *inputs = arena_array(&s->r.arena, (size_t)n * 2 + 1, sizeof *inputs);
     gather_parts(s, node, cut, inputs + n);
     struct edge number = slice_number_of(s, cut, ids), whole = slice_whole(s, node, ids);
-    struct build *b = slice_builder(s, node, graph_node(s->from, ids.node), -1, whole);
+    struct build *b = slice_builder(s, node, graph_node(s->r.from, ids.node), -1, whole);
     struct edge range[] = {build_scalar(b, INT32, 0), build_unary(b, "Size", whole),
                            build_scalar(b, INT32, 1)};
     struct edge place = build_op(b, "Range", range, 3, NULL, 0);
@@ -522,12 +518,11 @@ static struct edge gather_whole(struct slicer *s, const struct node *node,
                                 const struct partition *cut)
 {
     struct edge rows = stitch(s, node, cut), ids = slice_whole(s, node, node->inputs[1]);
-    if (s->err->code)
+    if (s->r.err->code)
         return EDGE_NONE;
-    const struct node *numbers = graph_node(s->from, node->inputs[1].node);
+    const struct node *numbers = graph_node(s->r.from, node->inputs[1].node);
     struct build *b = slice_builder(s, node, numbers, -1, ids);
-    const struct node *table = graph_node(s->from, node->inputs[0].node);
-    const struct shape *shape = &table->outputs[node->inputs[0].slot].shape;
+    const struct shape *shape = &graph_output(s->r.from, node->inputs[0])->shape;
     bool vector = build_shape(b, ids)->rank == 1;
     struct edge inputs[] = {rows, EDGE_NONE};
     if (!vector) { /* the shape of the numbers, and of a row */
@@ -540,7 +535,7 @@ static struct edge gather_whole(struct slicer *s, const struct node *node,
     b->n_controls = 0;
     struct edge whole = vector ? build_op(b, "Identity", inputs, 1, NULL, 0)
                                : build_op(b, "Reshape", inputs, 2, NULL, 0);
-    if (b->failed || graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err))
+    if (b->failed || graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->r.err))
         return EDGE_NONE;
     rewrite_stand_in(&s->r, node, whole.node);
     return whole;
@@ -550,11 +545,11 @@ static struct edge gather_whole(struct slicer *s, const struct node *node,
 static struct edge slice_whole(void *context, const struct node *asker, struct edge edge)
 {
     struct slicer *s = context;
-    const struct node *node = graph_node(s->from, edge.node);
+    const struct node *node = graph_node(s->r.from, edge.node);
     const struct partition *cut = slice_table(s, edge);
     bool waits = edge.slot == CONTROL_SLOT;
-    struct edge whole = waits || s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
-    if (s->err->code || edge_exists(whole))
+    struct edge whole = waits || s->r.err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
+    if (s->r.err->code || edge_exists(whole))
         return whole;
     const struct form *parts =
         cut ? form_of(s, FORM_ROWS, cut, (struct edge){node->id, 0}, EDGE_NONE) : NULL;
@@ -571,7 +566,7 @@ static struct edge slice_whole(void *context, const struct node *asker, struct e
     if (!waits && node_rows(node) == ROWS_LOOKUP && slice_table(s, node->inputs[0]))
         return gather_whole(s, node, slice_table(s, node->inputs[0]));
     rewrite_copy(&s->r, node);
-    return waits || s->err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
+    return waits || s->r.err->code ? EDGE_NONE : rewrite_edge(&s->r, edge);
 }
 
 /* ---- tables and their writers ---- */
@@ -580,9 +575,9 @@ static struct edge slice_whole(void *context, const struct node *asker, struct e
 static int slice_stand_in(struct slicer *s, const struct form *form)
 {
     if (slice_note(s, form))
-        rewrite_await_parts(&s->r, graph_node(s->from, form->edge.node), form->parts,
+        rewrite_await_parts(&s->r, graph_node(s->r.from, form->edge.node), form->parts,
                             form->cut->n[0]);
-    return s->err->code;
+    return s->r.err->code;
 }
 
 static int visit_variable(struct slicer *s, const struct node *node)
@@ -599,7 +594,7 @@ static struct edge *writer_input(struct slicer *s, const struct node *node, int 
     struct edge edge = node->inputs[i];
     const struct partition *cut = s->cut[node->id];
     bool scatters = node_rows(node) == ROWS_SCATTER;
-    if (slice_output(s, edge)->shape.rank == 0 && !scatters)
+    if (graph_output(s->r.from, edge)->shape.rank == 0 && !scatters)
         return slice_same(s, cut, node, edge);
     enum form_kind kind = !scatters || i == 0 ? FORM_ROWS : i == 1 ? FORM_INDEX : FORM_PART;
     const struct form *form = form_of(s, kind, cut, edge, scatters ? node->inputs[1] : EDGE_NONE);
@@ -613,14 +608,14 @@ static int visit_writer(struct slicer *s, const struct node *node)
     struct edge **inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++)
         if (!(inputs[i] = writer_input(s, node, i)))
-            return s->err->code;
+            return s->r.err->code;
     slice_copies(s, &form, inputs);
     if (slice_stand_in(s, &form) || node_rows(node) != ROWS_ASK)
-        return s->err->code;
+        return s->r.err->code;
     /* The reply is true if it is for all slices. */
     struct build *b = slice_builder(s, node, node, -1, EDGE_NONE);
     slice_is_whole(s, form.edge, cut_ask(b, form.parts, n));
-    return s->err->code;
+    return s->r.err->code;
 }
 
 /* ---- aggregators, and the clock that waits for them ---- */
@@ -634,21 +629,21 @@ static bool goes_with(enum form_kind kind, int k)
 /* Finds all nodes that depend on an AggregatorTake, and all their dependencies. */
 static void slice_find_updates(struct slicer *s)
 {
-    graph_each(node, s->from) {
+    graph_each(node, s->r.from) {
         s->updates[node->id] = node_round(node) == ROUND_TAKE;
     }
-    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1});
-    spread_facts(s->from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
+    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1});
+    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
 }
 
 static const char *aggregator_of(struct slicer *s, const struct node *node, int k)
 {
-    return s->names[graph_find(s->from, node_string(node, "aggregator"))->id][k];
+    return s->names[graph_find(s->r.from, node_string(node, "aggregator"))->id][k];
 }
 
 static struct edge pushed(struct slicer *s, const struct node *push, int i, int k)
 {
-    const struct node *take = graph_node(s->from, s->take[push->id]);
+    const struct node *take = graph_node(s->r.from, s->take[push->id]);
     enum form_kind kind = slice_taken(s, take, i);
     if (kind == FORM_WHOLE)
         return slice_whole(s, push, push->inputs[i]);
@@ -659,12 +654,12 @@ static struct edge pushed(struct slicer *s, const struct node *push, int i, int 
 
 static int slice_visit_push(struct slicer *s, const struct node *node)
 {
-    const struct node *take = graph_node(s->from, s->take[node->id]);
+    const struct node *take = graph_node(s->r.from, s->take[node->id]);
     struct form form = slice_new_rows(s, node, 0);
     struct edge *inputs = arena_array(&s->r.arena, (size_t)node->n_inputs, sizeof *inputs);
-    for (int k = 0; k < form.cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; k < form.cut->n[0] && !s->r.err->code; k++) {
         int n = 0;
-        for (int i = 0; i < node->n_inputs && !s->err->code; i++)
+        for (int i = 0; i < node->n_inputs && !s->r.err->code; i++)
             if (goes_with(slice_taken(s, take, i), k))
                 inputs[n++] = pushed(s, node, i, k);
         const struct attr more[] = {{"aggregator", attr_string(aggregator_of(s, node, k))},
@@ -687,7 +682,7 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
         if (forms[i].kind == FORM_PART)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
-    for (int k = 0; k < cut->n[0] && !s->err->code; k++) {
+    for (int k = 0; k < cut->n[0] && !s->r.err->code; k++) {
         enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
         struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
         const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
@@ -715,21 +710,21 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
             forms[i].parts[k].node = all[k].node;
     }
     rewrite_await_parts(&s->r, node, all, cut->n[0]);
-    for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
+    for (int i = 0; i < node->n_outputs && !s->r.err->code; i++) {
         if (forms[i].kind == FORM_WHOLE)
             slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
         else
             slice_note(s, &forms[i]);
     }
-    return s->err->code;
+    return s->r.err->code;
 }
 
 /* ClockPush gets the tokens of all pushes. */
 static int slice_visit_clock(struct slicer *s, const struct node *node)
 {
     VEC(struct edge) inputs = VEC_INIT;
-    for (int i = 0; i < node->n_inputs && !s->err->code; i++) {
-        const struct node *from = graph_node(s->from, node->inputs[i].node);
+    for (int i = 0; i < node->n_inputs && !s->r.err->code; i++) {
+        const struct node *from = graph_node(s->r.from, node->inputs[i].node);
         const struct form *tokens =
             s->role[from->id] == SLICE_PUSH ? slice_first_known(s, node->inputs[i]) : NULL;
         for (int k = 0; tokens && k < tokens->cut->n[0]; k++)
@@ -740,7 +735,7 @@ static int slice_visit_clock(struct slicer *s, const struct node *node)
     struct edge clock = slice_copy(s, node, -1, inputs.items, (int)inputs.n, NULL);
     if (edge_exists(clock))
         rewrite_stand_in(&s->r, node, clock.node);
-    return s->err->code;
+    return s->r.err->code;
 }
 
 /* ---- other nodes ---- */
@@ -749,9 +744,9 @@ static int slice_visit_clock(struct slicer *s, const struct node *node)
  * made in its turn. Other chains of nodes made on demand are short (slice_find.c). */
 static bool is_chained(const struct slicer *s, const struct node *node)
 {
-    bool chained = node->n_inputs && graph_node(s->from, node->inputs[0].node)->n_inputs;
+    bool chained = node->n_inputs && graph_node(s->r.from, node->inputs[0].node)->n_inputs;
     for (int i = 0; i < node->n_controls && !chained; i++)
-        chained = graph_node(s->from, node->controls[i])->n_outputs &&
+        chained = graph_node(s->r.from, node->controls[i])->n_outputs &&
                   slice_table(s, (struct edge){node->controls[i], 0});
     return chained;
 }
@@ -778,54 +773,50 @@ static int visit(struct slicer *s, const struct node *node)
         return 0;
     if (s->on_demand[node->id]) {
         form_of(s, FORM_ROWS, cut, output, EDGE_NONE);
-        return s->err->code;
+        return s->r.err->code;
     }
     struct edge whole =
         slice_whole(s, node, node->n_outputs ? output : (struct edge){node->id, CONTROL_SLOT});
-    if (cut && !s->err->code)
+    if (cut && !s->r.err->code)
         rewrite_await_parts(&s->r, node, &whole, 1);
-    return s->err->code;
+    return s->r.err->code;
 }
 
 static int build(struct slicer *s, struct graph **to)
 {
-    s->r.rules = (struct copy_rules){s->from, s->r.to, leader_of_slice, slice_keeps, s};
+    s->r.rules = (struct copy_rules){s->r.from, s->r.to, leader_of_slice, slice_keeps, s};
     s->r.make = slice_whole;
-    int code = rewrite_find_frames(&s->r);
+    int code = frames_new(s->r.from, &s->r.frames, s->r.err);
     if (!code)
         code = slice_find(s);
-    size_t n = s->found ? s->from->nodes.n : 0;
+    size_t n = s->found ? s->r.from->nodes.n : 0;
     if (!code && n) {
         slice_find_updates(s);
-        s->prefix = graph_free_prefix(&s->r.arena, s->from, "slices");
-        graph_each(node, s->from) {
+        s->prefix = graph_free_prefix(&s->r.arena, s->r.from, "slices");
+        graph_each(node, s->r.from) {
             if (s->role[node->id] == SLICE_VARIABLE)
                 s->names[node->id] = cut_names(&s->r, node, s->cut[node->id]->n[0]);
         }
         /* Slices come first, since other nodes are grouped with them. */
-        for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
+        for (size_t i = 0; i < s->r.from->nodes.n && !s->r.err->code; i++)
             if (s->role[i] == SLICE_VARIABLE)
-                visit(s, graph_node(s->from, (int)i));
-        code = s->err->code;
+                visit(s, graph_node(s->r.from, (int)i));
+        code = s->r.err->code;
     }
     for (size_t i = 0; !code && i < n; i++)
-        code = visit(s, graph_node(s->from, s->r.order[i]));
+        code = visit(s, graph_node(s->r.from, s->r.order[i]));
     if (!code && n)
         rewrite_make_named(&s->r);
-    return rewrite_finish(&s->r, code ? code : s->err->code, to);
+    return rewrite_finish(&s->r, code ? code : s->r.err->code, to);
 }
 
 int slice_variables(const struct graph *from, const struct slice_options *options,
                     struct graph **to, struct error *err)
 {
-    static const struct pass_options none = {0};
     size_t n = from->nodes.n + 1;
-    struct slicer s = {.from = from,
-                       .placement = options->placement,
-                       .balance_above = options->balance_above,
-                       .err = err};
+    struct slicer s = {.placement = options->placement, .balance_above = options->balance_above};
     *to = NULL;
-    if (rewrite_open(&s.r, from, &none, err))
+    if (rewrite_open(&s.r, from, NULL, err))
         return err->code;
     s.cut = arena_array(&s.r.arena, n, sizeof *s.cut);
     s.role = arena_alloc(&s.r.arena, n);

@@ -29,10 +29,10 @@ static int find_writer(struct slicer *s, const struct node *node)
             (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
             continue;
         if (!can_write(node))
-            return error_set(s->err, ERR_DATA,
+            return error_set(s->r.err, ERR_DATA,
                              "%s: %s: needs '%s' whole, which is to be cut into %d slices",
-                             node_text(node), node->op->def->name, graph_node(s->from, from)->name,
-                             s->cut[from]->n[0]);
+                             node_text(node), node->op->def->name,
+                             graph_node(s->r.from, from)->name, s->cut[from]->n[0]);
         s->role[node->id] = SLICE_WRITER;
         s->cut[node->id] = s->cut[from];
         return 0;
@@ -42,7 +42,7 @@ static int find_writer(struct slicer *s, const struct node *node)
 
 static const struct node *table_of(const struct slicer *s, const struct node *node)
 {
-    const struct node *variable = graph_find(s->from, node_string(node, "aggregator"));
+    const struct node *variable = graph_find(s->r.from, node_string(node, "aggregator"));
     bool is_cut = variable && node_is(variable, "Variable");
     return is_cut && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
 }
@@ -94,10 +94,10 @@ const struct partition *slice_table(const struct slicer *s, struct edge edge)
 
 static int find_roles(struct slicer *s)
 {
-    for (size_t i = 0; i < s->from->nodes.n; i++)
-        if (find_writer(s, graph_node(s->from, s->r.order[i])))
-            return s->err->code;
-    graph_each(take, s->from) {
+    for (size_t i = 0; i < s->r.from->nodes.n; i++)
+        if (find_writer(s, graph_node(s->r.from, s->r.order[i])))
+            return s->r.err->code;
+    graph_each(take, s->r.from) {
         const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
         if (!table)
             continue;
@@ -108,7 +108,7 @@ static int find_roles(struct slicer *s)
             continue;
         s->role[take->id] = SLICE_TAKE;
         s->cut[take->id] = s->cut[table->id];
-        graph_each(push, s->from) {
+        graph_each(push, s->r.from) {
             if (node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
                 !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
                 !strcmp(node_string(push, "container"), node_string(take, "container"))) {
@@ -305,8 +305,8 @@ static void find_wholes(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     struct sliced_table **of; /* by node: the table that it has, or NULL */
-    of = arena_array(&s->r.arena, s->from->nodes.n + 1, sizeof *of);
-    graph_each_ordered(node, s->from, s->r.order) {
+    of = arena_array(&s->r.arena, s->r.from->nodes.n + 1, sizeof *of);
+    graph_each_ordered(node, s->r.from, s->r.order) {
         if (node_is(node, "Variable"))
             of[node->id] = &f->tables[root_of(f, node->id)];
         for (int k = 0; k < node->n_inputs; k++) {
@@ -325,26 +325,26 @@ static void find_wholes(struct slicing_finder *f)
 static int find_tables(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
-    int n = (int)s->from->nodes.n;
+    int n = (int)s->r.from->nodes.n;
     for (int i = 0; i < n; i++) {
         f->parent[i] = i;
         f->tables[i].axis = -1;
     }
-    graph_each(node, s->from) {
+    graph_each(node, s->r.from) {
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
-            if (!node_takes_ref(node, j) || !part_is_variable(s->from, node->inputs[j]))
+            if (!node_takes_ref(node, j) || !part_is_variable(s->r.from, node->inputs[j]))
                 continue;
             if (first >= 0)
                 join(f, first, node->inputs[j].node);
             first = node->inputs[j].node;
         }
         const struct node *leader =
-            node_is(node, "Variable") ? group_first_leader(s->from, node) : NULL;
+            node_is(node, "Variable") ? group_first_leader(s->r.from, node) : NULL;
         if (leader && node_is(leader, "Variable"))
             join(f, leader->id, node->id);
     }
-    graph_each(node, s->from) {
+    graph_each(node, s->r.from) {
         if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
             continue;
         struct sliced_table *table = &f->tables[root_of(f, node->id)];
@@ -381,16 +381,16 @@ static int find_tables(struct slicing_finder *f)
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i]);
-    graph_each(node, s->from) {
+    graph_each(node, s->r.from) {
         const struct sliced_table *table = &f->tables[root_of(f, node->id)];
         if (node_is(node, "Variable")) {
             int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
             if (axis >= rank)
-                return error_set(s->err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
+                return error_set(s->r.err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
                                  node_text(node), SLICE_AXIS, shape_text(&node->outputs[0].shape));
             if (axis > 0 && table->by_rows)
                 return error_set(
-                    s->err, ERR_DATA,
+                    s->r.err, ERR_DATA,
                     "%s: Variable: cannot be cut along axis %d, as rows of it are looked up "
                     "or changed",
                     node_text(node), axis);
@@ -419,13 +419,13 @@ static bool may_wait(const struct slicer *s, const struct node *node)
 /* Visits nodes from the end: those needed only by tables, or by nodes made on demand themselves. */
 static void find_on_demand(struct slicer *s)
 {
-    size_t n = s->from->nodes.n;
+    size_t n = s->r.from->nodes.n;
     int *level = arena_array(&s->r.arena, n + 1, sizeof *level);
     char *used = arena_alloc(&s->r.arena, n + 1);
-    for (size_t i = 0; i < s->from->aliases.n; i++)
-        level[s->from->aliases.items[i].edge.node] = DEMAND_DEPTH_MAX;
+    for (size_t i = 0; i < s->r.from->aliases.n; i++)
+        level[s->r.from->aliases.items[i].edge.node] = DEMAND_DEPTH_MAX;
     for (size_t i = n; i-- > 0;) {
-        const struct node *node = graph_node(s->from, s->r.order[i]);
+        const struct node *node = graph_node(s->r.from, s->r.order[i]);
         int id = node->id;
         bool made = s->role[id] != SLICE_NONE;
         bool table = !made && node->n_outputs && slice_table(s, (struct edge){id, 0});
@@ -447,8 +447,8 @@ static void find_on_demand(struct slicer *s)
 
 int slice_find(struct slicer *s)
 {
-    size_t n = s->from->nodes.n;
-    graph_each_ordered(node, s->from, s->r.order) {
+    size_t n = s->r.from->nodes.n;
+    graph_each_ordered(node, s->r.from, s->r.order) {
         bool hands_on =
             node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
         s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
@@ -457,8 +457,8 @@ int slice_find(struct slicer *s)
     f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);
     if (find_tables(&f) || !s->found)
-        return s->err->code;
+        return s->r.err->code;
     if (!find_roles(s))
         find_on_demand(s);
-    return s->err->code;
+    return s->r.err->code;
 }

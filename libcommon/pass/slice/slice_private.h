@@ -26,7 +26,6 @@ enum form_kind {
 };
 
 struct slicer {
-    const struct graph *from;
     const struct placement *placement;
     int64_t balance_above;
     struct rewrite r;
@@ -42,7 +41,6 @@ struct slicer {
     const char *prefix;  /* of the names of new nodes: prefix/NAME */
     int depth;           /* of values made on demand for one another */
     struct build b;
-    struct error *err;
 };
 
 /* Returns whether a value has the axis that is split, with its size. */

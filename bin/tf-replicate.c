@@ -16,6 +16,7 @@ static struct filter filter;
 static const char *mode = "sync", *compress, *entry;
 static const char *towers, *pipeline, *grid;
 static struct replicate_options options;
+static struct pass_options told;
 static struct grid_options tiles;                                        /* with --grid */
 static int64_t accumulate = 1, workers = -1, in_graph = -1, stages = -1; /* -1: not given */
 static int64_t replica_tasks = 1, assume = 32;
@@ -122,9 +123,8 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
-static void print_line(void *context, const char *line)
+static void print_line(const char *line)
 {
-    (void)context;
     fprintf(stderr, "%s\n", line);
 }
 
@@ -192,7 +192,8 @@ static int read_options(struct error *err)
     if (pipeline && replicate_parse_pipeline(&options, pipeline, err))
         return err->code;
     tiles.device = options.tower_device = towers;
-    tiles.note = options.note = report ? note : NULL;
+    told.note = report ? note : NULL;
+    tiles.pass = options.pass = &told;
     options.towers = (int)in_graph;
     options.stages = (int)stages;
     options.replica_tasks = (int)replica_tasks;
@@ -226,7 +227,7 @@ static int check_model(struct filter *f, struct error *err)
 static int cut_dense(struct filter *f, struct error *err)
 {
     int n = replicate_workers(&options);
-    const struct dense_options dense = {.note = options.note,
+    const struct dense_options dense = {.pass = options.pass,
                                         .passes = n,
                                         .by_worker = options.dense == 'b',
                                         .update_each = options.update_each};

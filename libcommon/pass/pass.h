@@ -37,6 +37,13 @@ struct pass_options {
     void *context;
 };
 
+/* Tells of a change, if there are options. */
+static inline void pass_note(const struct pass_options *options, const char *node, const char *what)
+{
+    if (options && options->note)
+        options->note(options->context, node, what);
+}
+
 /* *to: the new graph, which borrows from `from`; NULL when there was nothing to change. */
 typedef int pass_run(const struct graph *from, const struct pass_options *options,
                      struct graph **to, int *n_changes, struct error *err);

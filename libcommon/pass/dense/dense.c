@@ -271,9 +271,9 @@ static void set_cut(struct dense_cutter *c, const struct node *variable, int axi
 {
     bool is_new = c->cut[variable->id] < 0;
     c->cut[variable->id] = axis;
-    if (is_new && c->options->note)
-        c->options->note(c->options->context, variable->name,
-                         axis ? "each worker has columns" : "each worker has rows");
+    if (is_new)
+        rewrite_note(&c->r, variable->name,
+                     axis ? "each worker has columns" : "each worker has rows");
 }
 
 /* ---- what goes with them ---- */
@@ -663,7 +663,7 @@ static int rewrite(const struct graph *from, const struct dense_options *options
     size_t n = from->nodes.n;
     struct dense_cutter c = {.options = options};
     *to = NULL;
-    if (rewrite_open(&c.r, from, NULL, err))
+    if (rewrite_open(&c.r, from, how == cut ? options->pass : NULL, err))
         return err->code;
     c.facts = arena_array(&c.r.arena, n + 1, sizeof *c.facts);
     c.cut = arena_array(&c.r.arena, n + 1, sizeof *c.cut);
@@ -689,7 +689,5 @@ int dense_graph(const struct graph *from, const struct dense_options *options, s
 int dense_passes(const struct graph *from, const struct dense_options *options, struct graph **to,
                  struct error *err)
 {
-    struct dense_options quiet = *options;
-    quiet.note = NULL; /* dense_graph says it */
-    return rewrite(from, &quiet, dense_unroll, to, err);
+    return rewrite(from, options, dense_unroll, to, err);
 }

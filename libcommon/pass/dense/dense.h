@@ -26,14 +26,13 @@
 #ifndef TF_PASS_DENSE_H
 #define TF_PASS_DENSE_H
 
-#include "graph/graph.h"
+#include "pass/pass.h"
 
 #define DENSE_PASSES_MAX 1024
 
 struct dense_options {
-    /* Told of each variable that is cut, and along which axis. NULL: nobody is. */
-    void (*note)(void *context, const char *variable, const char *what);
-    void *context;
+    const struct pass_options *pass; /* told of each variable that dense_graph cuts, and along which
+                                      * axis; NULL: nobody */
     int passes;       /* of dense_passes: as many as workers, at most DENSE_PASSES_MAX */
     bool by_worker;   /* a pass has all rows of one worker, else a part of each worker's */
     bool update_each; /* layers are updated after each pass, not after all of them */

@@ -26,7 +26,7 @@
 #ifndef TF_PASS_GRID_H
 #define TF_PASS_GRID_H
 
-#include "graph/graph.h"
+#include "pass/pass.h"
 
 #define GRID_CELLS_MAX 1024
 
@@ -35,10 +35,8 @@ struct grid_options {
     const char *device; /* of the cells, with a '*' for the cell's number; NULL:
                          * /job:worker/task:*. What is there once is with cell 0, unless the graph
                          * says another device. */
-
-    /* Told of each node that is cut, and of what is put together. NULL: nobody. */
-    void (*note)(void *context, const char *node, const char *what);
-    void *context;
+    const struct pass_options *pass; /* told of each node that is cut, and of what is put together;
+                                      * NULL: nobody */
 };
 
 /* "2x3": two rows of three cells. False: the text is no grid of 2 to GRID_CELLS_MAX cells. */

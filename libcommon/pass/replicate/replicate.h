@@ -43,7 +43,7 @@
 #ifndef TF_PASS_REPLICATE_H
 #define TF_PASS_REPLICATE_H
 
-#include "graph/graph.h"
+#include "pass/pass.h"
 #include "pass/place/cost.h"
 
 #define REPLICATE_TOWERS_MAX 1024
@@ -126,13 +126,11 @@ struct replicate_options {
     double timeout;    /* seconds that a worker waits for others; 0: no limit */
     enum dtype wire;   /* in which gradients and variables cross; DTYPE_INVALID: their own */
     const char *entry; /* the entry that trains; NULL: the only one that does */
-
-    /* Called for each new or moved node of the result, with what became of it. NULL: nobody. */
-    void (*note)(void *context, const char *node, const char *what);
+    const struct pass_options *pass; /* told of each new or moved node of the result, and of what
+                                      * became of it; NULL: nobody */
     /* Called for each line of the explanation: the cost of exchanging each gradient in each way,
      * and the choices made by it: schedules and, with REPLICATE_AUTO, modes. NULL: nobody. */
-    void (*explain)(void *context, const char *line);
-    void *context;
+    void (*explain)(const char *line);
 };
 
 /* Parses a mode: "sync", "sync,backup=1", "async", "ssp,bound=3",

@@ -42,8 +42,8 @@ struct edge replicate_add(struct replicator *r, struct node_spec spec, const cha
     va_end(args);
     spec.device = spec.device ? spec.device : WORKER_DEVICE;
     const struct node *node = graph_add(r->to, &spec, r->err);
-    if (node && r->options->note)
-        r->options->note(r->options->context, node->name, spec.device);
+    if (node)
+        pass_note(r->options->pass, node->name, spec.device);
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 

@@ -112,8 +112,7 @@ int replicate_copy_update(struct replicator *r)
         if (reads_state)
             graph_add_control(r->to, copy, r->round);
         r->updated[node->id] = copy->id;
-        if (r->options->note)
-            r->options->note(r->options->context, copy->name, "update");
+        pass_note(r->options->pass, copy->name, "update");
     }
     return 0;
 }

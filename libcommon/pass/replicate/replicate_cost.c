@@ -18,7 +18,7 @@ void replicate_explain(const struct replicate_options *options, const char *form
     va_list args;
     va_start(args, format);
     if (options->explain)
-        options->explain(options->context, arena_vprintf(&arena, format, args));
+        options->explain(arena_vprintf(&arena, format, args));
     va_end(args);
     arena_release(&arena);
 }

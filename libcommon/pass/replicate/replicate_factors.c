@@ -170,8 +170,7 @@ static struct edge multiply_rows(struct replicator *r, const struct exchange *x)
     if (variable)
         attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable);
     const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
-    if (r->options->note)
-        r->options->note(r->options->context, made->name, made->device);
+    pass_note(r->options->pass, made->name, made->device);
     return (struct edge){made->id, 0};
 }
 

@@ -259,8 +259,7 @@ static int copy_tower(struct towers *t)
             t->copies[k][node->id] = copy->id;
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
                 replicate_narrow(r, copy->id);
-            if (r->options->note)
-                r->options->note(r->options->context, copy->name, *device ? device : "tower");
+            pass_note(r->options->pass, copy->name, *device ? device : "tower");
         }
         if (r->err->code || (!t->towered[node->id] && add_once(t, node)))
             return r->err->code;

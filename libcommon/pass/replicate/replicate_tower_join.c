@@ -219,8 +219,8 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     if (variable)
         attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable->name);
     struct node *made = graph_add(r->to, &spec, r->err);
-    if (made && r->options->note)
-        r->options->note(r->options->context, made->name, "of all towers");
+    if (made)
+        pass_note(r->options->pass, made->name, "of all towers");
     return made ? replicate_out(made->id) : EDGE_NONE;
 }
 

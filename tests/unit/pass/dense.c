@@ -19,7 +19,7 @@
 
 static struct graph *cut(const char *script, struct graph **from)
 {
-    const struct dense_options options = {.note = NULL};
+    const struct dense_options options = {.pass = NULL};
     struct graph *to = NULL;
     struct error err = ERROR_INIT;
     *from = scripts_build(script);
@@ -30,7 +30,7 @@ static struct graph *cut(const char *script, struct graph **from)
 
 static void refused(const char *script, const char *why)
 {
-    const struct dense_options options = {.note = NULL};
+    const struct dense_options options = {.pass = NULL};
     struct graph *from = scripts_build(script), *to = NULL;
     struct error err = ERROR_INIT;
     assert_int_not_equal(dense_graph(from, &options, &to, &err), 0);

@@ -193,7 +193,7 @@ static struct graph *cut(const struct graph *graph, int rows, int columns, const
 {
     struct error err = ERROR_INIT;
     struct graph *to;
-    const struct grid_options options = {rows, columns, "/device:CPU:*", NULL, NULL};
+    const struct grid_options options = {rows, columns, "/device:CPU:*", NULL};
     if (grid_graph(graph, &options, &to, &err) && !strstr(err.text, "no op with windows"))
         fail_msg("%s\n%s", err.text, text);
     return to;

@@ -40,9 +40,10 @@ static int flag_all(struct rewrite *r, struct error *err)
                 r->flags[leader->id] |= REWRITE_KEPT;
         }
     }
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            r->flags[from->entries.items[i].edges[k].node] |= REWRITE_KEPT;
+    vec_each(entry, &from->entries) {
+        for (int k = 0; k < entry->n_edges; k++)
+            r->flags[entry->edges[k].node] |= REWRITE_KEPT;
+    }
     for (int i = 0; i < r->options->n_keep; i++) {
         struct edge edge;
         if (graph_parse_edge(from, r->options->keep[i], &edge, err))
@@ -473,17 +474,15 @@ bool rewrite_has_own_name(const struct rewrite *r, const struct node *node)
 void rewrite_note(struct rewrite *r, const char *node, const char *what)
 {
     r->n_changes++;
-    if (r->options->note)
-        r->options->note(r->options->context, node, what);
+    pass_note(r->options, node, what);
 }
 
 /* A name goes when nothing stands for what had it. */
 static int copy_names(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++) {
+    vec_each(entry, &from->entries) {
         /* A node that runs is all the nodes that came of it. */
-        const struct entry *entry = &from->entries.items[i];
         VEC(struct edge) edges = VEC_INIT;
         for (int j = 0; j < entry->n_edges; j++) {
             const int *after = r->after[entry->edges[j].node];
@@ -495,17 +494,17 @@ static int copy_names(struct rewrite *r, struct error *err)
         }
         graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
     }
-    for (size_t i = 0; i < from->aliases.n; i++) {
-        struct edge edge =
-            from->aliases.items[i].edge.slot == CONTROL_SLOT
-                ? (struct edge){r->after[from->aliases.items[i].edge.node][0], CONTROL_SLOT}
-                : rewrite_edge(r, from->aliases.items[i].edge);
-        if (edge_exists(edge) && graph_add_alias(r->to, from->aliases.items[i].name, edge, err))
+    vec_each(alias, &from->aliases) {
+        struct edge edge = alias->edge.slot == CONTROL_SLOT
+                               ? (struct edge){r->after[alias->edge.node][0], CONTROL_SLOT}
+                               : rewrite_edge(r, alias->edge);
+        if (edge_exists(edge) && graph_add_alias(r->to, alias->name, edge, err))
             return err->code;
     }
-    for (size_t i = 0; i < r->lost.n; i++)
-        if (graph_add_alias(r->to, r->lost.items[i].name, r->lost.items[i].edge, err))
+    vec_each(lost, &r->lost) {
+        if (graph_add_alias(r->to, lost->name, lost->edge, err))
             return err->code;
+    }
     graph_add_history(r->to, from);
     return 0;
 }
@@ -514,8 +513,8 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
 {
     struct error err = ERROR_INIT;
     if (!code && r->n_changes) {
-        for (size_t i = 0; i < r->open.n; i++) {
-            const struct node *node = graph_node(r->from, r->open.items[i]);
+        vec_each(open, &r->open) {
+            const struct node *node = graph_node(r->from, *open);
             struct node *copy = graph_node(r->to, r->after[node->id][0]);
             for (int k = 0; k < node->n_inputs; k++)
                 if (!edge_exists(copy->inputs[k]))

@@ -737,54 +737,50 @@ static int open_grid(struct grid *g)
     return 0;
 }
 
-static int build(struct grid *g, struct graph **to)
+static int build(struct grid *g)
 {
-    int code = frames_new(g->r.from, &g->r.frames, g->r.err);
     bool found = false;
     g->r.rules = (struct copy_rules){g->r.from, g->r.to, leader_of_cell, grid_keeps, g};
     g->r.make = grid_whole;
-    if (!code)
-        code = open_grid(g);
-    if (!code)
-        grid_find(g);
-    if (!code)
-        for (size_t i = 0; i < g->r.from->nodes.n; i++)
-            found |= g->role[i] == GRID_TILES;
-    if (!code && !found)
-        code = error_set(g->r.err, ERR_DATA,
+    if (frames_new(g->r.from, &g->r.frames, g->r.err) || open_grid(g))
+        return g->r.err->code;
+    grid_find(g);
+    /* Slots are with their variables: names are known before the first of them is made. */
+    graph_each(node, g->r.from) {
+        found |= g->role[node->id] == GRID_TILES;
+        if (g->role[node->id] == GRID_VARIABLE)
+            g->names[node->id] = cut_names(&g->r, node, g->n);
+    }
+    if (!found)
+        return error_set(g->r.err, ERR_DATA,
                          "no op with windows has images of known size that %d x %d tiles can be "
                          "cut of",
                          g->options->rows, g->options->columns);
-    /* Slots are with their variables: names are known before the first of them is made. */
-    for (int i = 0; !code && i < (int)g->r.from->nodes.n; i++)
-        if (g->role[i] == GRID_VARIABLE)
-            g->names[i] = cut_names(&g->r, graph_node(g->r.from, i), g->n);
-    for (int i = 0; !code && i < (int)g->r.from->nodes.n; i++) {
-        if (g->role[i] != GRID_VARIABLE)
-            continue;
-        const struct node *node = graph_node(g->r.from, i);
-        code = stand_in(g, node, cut_variable(&g->r, node, &g->cut[i], g->names[i], g->devices));
+    graph_each(node, g->r.from) {
+        if (g->role[node->id] == GRID_VARIABLE &&
+            stand_in(g, node,
+                     cut_variable(&g->r, node, &g->cut[node->id], g->names[node->id], g->devices)))
+            return g->r.err->code;
     }
-    for (size_t i = 0; !code && i < g->r.from->nodes.n; i++)
-        code = visit(g, graph_node(g->r.from, g->r.order[i]));
-    if (!code) {
-        /* Nodes that entries, aliases or the script name are made whole. */
-        rewrite_make_named(&g->r);
-        graph_each(node, g->r.from) {
-            if (g->cut[node->id].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
-                !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
-                grid_whole(g, node, (struct edge){node->id, 0});
-        }
-        code = g->r.err->code;
+    graph_each_ordered(node, g->r.from, g->r.order) {
+        if (visit(g, node))
+            return g->r.err->code;
     }
-    return rewrite_finish(&g->r, code, to);
+    /* Nodes that entries, aliases or the script name are made whole. */
+    rewrite_make_named(&g->r);
+    graph_each(node, g->r.from) {
+        if (g->cut[node->id].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
+            !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
+            grid_whole(g, node, (struct edge){node->id, 0});
+    }
+    return g->r.err->code;
 }
 
 int grid_graph(const struct graph *from, const struct grid_options *options, struct graph **to,
                struct error *err)
 {
-    const struct pass_options pass = {.note = options->note, .context = options->context};
     struct grid g = {.options = options, .n = options->rows * options->columns};
     *to = NULL;
-    return rewrite_open(&g.r, from, &pass, err) ? err->code : build(&g, to);
+    return rewrite_open(&g.r, from, options->pass, err) ? err->code
+                                                        : rewrite_finish(&g.r, build(&g), to);
 }

@@ -25,6 +25,16 @@ static const struct node *inner_of(const struct rewrite *r, const struct node *v
                : NULL;
 }
 
+/* Adds the node with other inputs, or another op. */
+static bool add_instead(struct rewrite *r, const struct node *node, struct node view,
+                        struct edge *inputs, const char *what)
+{
+    view.inputs = inputs;
+    rewrite_add(r, node, &view);
+    rewrite_note(r, node->name, what);
+    return true;
+}
+
 /* Returns whether two shapes with equal element counts must be equal: at most one dimension is
  * unknown, at the same place, and the others determine it. */
 static bool must_equal(const struct shape *a, const struct shape *b)
@@ -74,12 +84,8 @@ static bool simplify_reshape(struct rewrite *r, const struct node *node, const s
         return true;
     if (!node_has(node, OP_IDEMPOTENT) || source.node == view->inputs[0].node)
         return false;
-    struct edge inputs[] = {source, view->inputs[1]};
-    struct node direct = *view;
-    direct.inputs = inputs;
-    rewrite_add(r, node, &direct);
-    rewrite_note(r, node->name, "reshapes the input of the reshape before");
-    return true;
+    return add_instead(r, node, *view, (struct edge[]){source, view->inputs[1]},
+                       "reshapes the input of the reshape before");
 }
 
 static bool is_identity(const struct tensor *perm)
@@ -123,11 +129,7 @@ static bool simplify_transpose(struct rewrite *r, const struct node *node, const
         return true;
     }
     struct edge inputs[] = {inner->inputs[0], rewrite_constant(r, node, "perm", &both)};
-    struct node direct = *view;
-    direct.inputs = inputs;
-    rewrite_add(r, node, &direct);
-    rewrite_note(r, node->name, "does what two transposes did");
-    return true;
+    return add_instead(r, node, *view, inputs, "does what two transposes did");
 }
 
 /* ---- neutral operands ---- */
@@ -245,10 +247,7 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     struct edge inputs[] = {view->inputs[0], rewrite_constant(r, node, "reciprocal", &reciprocal)};
     struct node product = *view;
     product.op = mul;
-    product.inputs = inputs;
-    rewrite_add(r, node, &product);
-    rewrite_note(r, node->name, "multiplies by the reciprocal, which is exact");
-    return true;
+    return add_instead(r, node, product, inputs, "multiplies by the reciprocal, which is exact");
 }
 
 int pass_arith(const struct graph *from, const struct pass_options *options, struct graph **to,

@@ -782,32 +782,29 @@ static int visit(struct slicer *s, const struct node *node)
     return s->r.err->code;
 }
 
-static int build(struct slicer *s, struct graph **to)
+static int build(struct slicer *s)
 {
     s->r.rules = (struct copy_rules){s->r.from, s->r.to, leader_of_slice, slice_keeps, s};
     s->r.make = slice_whole;
-    int code = frames_new(s->r.from, &s->r.frames, s->r.err);
-    if (!code)
-        code = slice_find(s);
-    size_t n = s->found ? s->r.from->nodes.n : 0;
-    if (!code && n) {
-        slice_find_updates(s);
-        s->prefix = graph_free_prefix(&s->r.arena, s->r.from, "slices");
-        graph_each(node, s->r.from) {
-            if (s->role[node->id] == SLICE_VARIABLE)
-                s->names[node->id] = cut_names(&s->r, node, s->cut[node->id]->n[0]);
-        }
-        /* Slices come first, since other nodes are grouped with them. */
-        for (size_t i = 0; i < s->r.from->nodes.n && !s->r.err->code; i++)
-            if (s->role[i] == SLICE_VARIABLE)
-                visit(s, graph_node(s->r.from, (int)i));
-        code = s->r.err->code;
+    if (frames_new(s->r.from, &s->r.frames, s->r.err) || slice_find(s) || !s->found)
+        return s->r.err->code;
+    slice_find_updates(s);
+    s->prefix = graph_free_prefix(&s->r.arena, s->r.from, "slices");
+    graph_each(node, s->r.from) {
+        if (s->role[node->id] == SLICE_VARIABLE)
+            s->names[node->id] = cut_names(&s->r, node, s->cut[node->id]->n[0]);
     }
-    for (size_t i = 0; !code && i < n; i++)
-        code = visit(s, graph_node(s->r.from, s->r.order[i]));
-    if (!code && n)
-        rewrite_make_named(&s->r);
-    return rewrite_finish(&s->r, code ? code : s->r.err->code, to);
+    /* Slices come first, since other nodes are grouped with them. */
+    graph_each(node, s->r.from) {
+        if (s->role[node->id] == SLICE_VARIABLE && visit(s, node))
+            return s->r.err->code;
+    }
+    graph_each_ordered(node, s->r.from, s->r.order) {
+        if (visit(s, node))
+            return s->r.err->code;
+    }
+    rewrite_make_named(&s->r);
+    return s->r.err->code;
 }
 
 int slice_variables(const struct graph *from, const struct slice_options *options,
@@ -826,5 +823,5 @@ int slice_variables(const struct graph *from, const struct slice_options *option
     s.names = arena_array(&s.r.arena, n, sizeof *s.names);
     s.take = arena_array(&s.r.arena, n, sizeof *s.take);
     s.forms = arena_array(&s.r.arena, n, sizeof(struct form *));
-    return build(&s, to);
+    return rewrite_finish(&s.r, build(&s), to);
 }

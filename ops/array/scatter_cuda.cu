@@ -144,7 +144,7 @@ template <typename T> static int launch(const struct cuda_scatter *call, struct 
 {
     row_pair *pairs = static_cast<row_pair *>(call->scratch);
     unsigned blocks = cuda_blocks(call->indices.n * call->columns);
-    if constexpr (std::is_arithmetic<wide<T>>::value && !std::is_same<T, bool>::value)
+    if constexpr (is_number<T>)
         if (call->op != CUDA_SCATTER_SET)
             return CUDA_LAUNCH(update_rows<T>, blocks, CUDA_BLOCK, 0, stream, *call, pairs);
     if (call->op != CUDA_SCATTER_SET)
@@ -169,13 +169,6 @@ extern "C" int cuda_scatter(const struct cuda_scatter *call, struct CUstream_st 
         result = sort_pairs(pairs, length, stream);
     if (result)
         return result;
-    switch (call->type) {
-#define X(constant, type, wide)                                                                    \
-    case constant:                                                                                 \
-        return launch<type>(call, stream);
-        CUDA_TYPES(X)
-#undef X
-    default:
-        return CUDA_INVALID_VALUE;
-    }
+    return launch_by_any(
+        call->type, [&](auto like) { return launch<typename decltype(like)::type>(call, stream); });
 }

@@ -12,6 +12,7 @@
 
 /* N_CUDA_TYPES: kernels do not support the type. */
 enum cuda_type cuda_type_of(enum dtype type);
+enum dtype cuda_dtype(enum cuda_type type);
 
 /* Returns the stream for the call's kernels. */
 struct CUstream_st *cuda_compute(const struct kernel_call *call);

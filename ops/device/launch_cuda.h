@@ -26,25 +26,25 @@ struct CUstream_st; /* what a cudaStream_t points to */
 
 #define CUDA_RANK_MAX 8
 
-/*      constant       in kernels     computed in */
+/*      CUDA_...  in kernels     computed in */
 #define CUDA_TYPES(X)                                                                              \
-    X(CUDA_FLOAT32, float, float)                                                                  \
-    X(CUDA_FLOAT64, double, double)                                                                \
-    X(CUDA_FLOAT16, __half, float)                                                                 \
-    X(CUDA_BFLOAT16, __nv_bfloat16, float)                                                         \
-    X(CUDA_INT8, int8_t, int32_t)                                                                  \
-    X(CUDA_INT16, int16_t, int32_t)                                                                \
-    X(CUDA_INT32, int32_t, int32_t)                                                                \
-    X(CUDA_INT64, int64_t, int64_t)                                                                \
-    X(CUDA_UINT8, uint8_t, int32_t)                                                                \
-    X(CUDA_UINT16, uint16_t, int32_t)                                                              \
-    X(CUDA_UINT32, uint32_t, int64_t)                                                              \
-    X(CUDA_UINT64, uint64_t, uint64_t)                                                             \
-    X(CUDA_BOOL, bool, bool)                                                                       \
-    X(CUDA_COMPLEX64, float2, float2)
+    X(FLOAT32, float, float)                                                                       \
+    X(FLOAT64, double, double)                                                                     \
+    X(FLOAT16, __half, float)                                                                      \
+    X(BFLOAT16, __nv_bfloat16, float)                                                              \
+    X(INT8, int8_t, int32_t)                                                                       \
+    X(INT16, int16_t, int32_t)                                                                     \
+    X(INT32, int32_t, int32_t)                                                                     \
+    X(INT64, int64_t, int64_t)                                                                     \
+    X(UINT8, uint8_t, int32_t)                                                                     \
+    X(UINT16, uint16_t, int32_t)                                                                   \
+    X(UINT32, uint32_t, int64_t)                                                                   \
+    X(UINT64, uint64_t, uint64_t)                                                                  \
+    X(BOOL, bool, bool)                                                                            \
+    X(COMPLEX64, float2, float2)
 
 enum cuda_type {
-#define X(constant, type, wide) constant,
+#define X(name, type, wide) CUDA_##name,
     CUDA_TYPES(X)
 #undef X
         N_CUDA_TYPES

@@ -16,7 +16,7 @@
 /* ---- by type ---- */
 
 template <typename T> struct wide_of;
-#define X(constant, type, wide)                                                                    \
+#define X(name, type, wide)                                                                        \
     template <> struct wide_of<type> {                                                             \
         typedef wide is;                                                                           \
     };
@@ -124,21 +124,31 @@ template <typename Launch> static inline int launch_by_size(int64_t bytes, const
     }
 }
 
-/* Numeric types, except complex ones. */
-template <typename Launch> static inline int launch_by_number(cuda_type of, const Launch &launch)
+template <typename Launch> static inline int launch_by_any(cuda_type of, const Launch &launch)
 {
     switch (of) {
-#define X(constant, its_type, its_wide)                                                            \
-    case constant:                                                                                 \
-        if constexpr (std::is_arithmetic<its_wide>::value && !std::is_same<its_wide, bool>::value) \
-            return launch(element<its_type>());                                                    \
-        break;
+#define X(name, type, wide)                                                                        \
+    case CUDA_##name:                                                                              \
+        return launch(element<type>());
         CUDA_TYPES(X)
 #undef X
     default:
-        break;
+        return CUDA_INVALID_VALUE;
     }
-    return CUDA_INVALID_VALUE;
+}
+
+/* Numeric types, except complex ones. */
+template <typename T>
+constexpr bool is_number = std::is_arithmetic<wide<T>>::value && !std::is_same<T, bool>::value;
+
+template <typename Launch> static inline int launch_by_number(cuda_type of, const Launch &launch)
+{
+    return launch_by_any(of, [&](auto like) {
+        if constexpr (is_number<typename decltype(like)::type>)
+            return launch(like);
+        else
+            return CUDA_INVALID_VALUE;
+    });
 }
 
 /* Floating-point types, including those of 16 bits. */

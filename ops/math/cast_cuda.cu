@@ -70,42 +70,16 @@ static int launch(const struct cuda_cast *call, struct CUstream_st *stream)
                        static_cast<To *>(call->y), packs);
 }
 
-typedef int launcher(const struct cuda_cast *call, struct CUstream_st *stream);
-
-template <typename From> static launcher *find_to(cuda_type to)
-{
-    switch (to) {
-#define X(constant, type, wide)                                                                    \
-    case constant:                                                                                 \
-        if constexpr (!std::is_same<type, float2>::value)                                          \
-            return launch<From, type>;                                                             \
-        break;
-        CUDA_TYPES(X)
-#undef X
-    default:
-        break;
-    }
-    return nullptr;
-}
-
-static launcher *find(cuda_type from, cuda_type to)
-{
-    switch (from) {
-#define X(constant, type, wide)                                                                    \
-    case constant:                                                                                 \
-        if constexpr (!std::is_same<type, float2>::value)                                          \
-            return find_to<type>(to);                                                              \
-        break;
-        CUDA_TYPES(X)
-#undef X
-    default:
-        break;
-    }
-    return nullptr;
-}
-
 extern "C" int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream)
 {
-    launcher *found = find(call->from, call->to);
-    return found ? found(call, stream) : CUDA_INVALID_VALUE;
+    return launch_by_any(call->from, [&](auto from) {
+        return launch_by_any(call->to, [&](auto to) {
+            using From = typename decltype(from)::type;
+            using To = typename decltype(to)::type;
+            if constexpr (std::is_same<From, float2>::value || std::is_same<To, float2>::value)
+                return CUDA_INVALID_VALUE;
+            else
+                return launch<From, To>(call, stream);
+        });
+    });
 }

@@ -68,25 +68,14 @@ static int launch(const struct cuda_assign *call, struct CUstream_st *stream)
     return CUDA_LAUNCH((assign<Op, T>), blocks, CUDA_BLOCK, 0, stream, args);
 }
 
-static int64_t bytes_of(cuda_type of)
-{
-    switch (of) {
-#define X(constant, type, wide)                                                                    \
-    case constant:                                                                                 \
-        return sizeof(type);
-        CUDA_TYPES(X)
-#undef X
-    default:
-        return 0;
-    }
-}
-
 extern "C" int cuda_assign(const struct cuda_assign *call, struct CUstream_st *stream)
 {
     switch (call->op) {
     case CUDA_ASSIGN:
-        return launch_by_size(bytes_of(call->type), [&](auto e) {
-            return launch<replaced, typename decltype(e)::type>(call, stream);
+        return launch_by_any(call->type, [&](auto like) {
+            return launch_by_size(sizeof(typename decltype(like)::type), [&](auto e) {
+                return launch<replaced, typename decltype(e)::type>(call, stream);
+            });
         });
     case CUDA_ASSIGN_ADD:
         return launch_by_number(call->type, [&](auto e) {

@@ -344,7 +344,7 @@ $(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 # And the CUDA device's own code, over a driver that is none, on the same scheduler.
 TEST_ENGINE := $(filter-out tests/lib/device_test.c,$(wildcard tests/lib/device_test_*.c))
 # The kernels are there where they can be emulated; without them it has the CPU's.
-CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas check gemm solver dnn nccl choices measure optional device queue memory peer graph type))
+CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas check gemm solver dnn nccl choices measure library device queue memory peer graph type))
 CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/module_cuda.c %_real_cuda.c,$(wildcard ops/*_cuda.c ops/*/*_cuda.c)) $(ANY_SRC)
 CAN_EMULATE := $(if $(filter thread,$(SANITIZE)),,$(HOST_CUDA))
 FAKE_KERNELS := $(if $(CAN_EMULATE),$(CUDA_KERNELS:%.c=$(BUILD)/obj/%.o) $(BUILD)/tests/lib/emulated-cuda.a)

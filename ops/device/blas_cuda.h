@@ -2,13 +2,15 @@
  *
  * Matrix products of floats, and triangular systems, by cuBLAS. The library is found by name at the
  * first request. This is included only by files whose names end in _cuda.c, and by the tests' own
- * module, which implements the same calls with loops.
+ * module, which implements the same calls with loops. Its workspace is permanent, so that products
+ * may be captured.
  */
 #ifndef TF_OPS_DEVICE_BLAS_CUDA_H
 #define TF_OPS_DEVICE_BLAS_CUDA_H
 
 #include "exec/device/kernel.h"
 #include "ops/device/launch_cuda.h"
+#include "ops/device/library_cuda.h"
 
 struct cuda_device;
 
@@ -40,22 +42,15 @@ struct cuda_trsm {
 
 /* The library functions that are called. Functions that return an int return a cublasStatus_t. */
 struct cuda_blas {
-    int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
-    size_t workspace_bytes;
-    int (*handle_new)(void **handle);
-    void (*handle_free)(void *handle);
-    /* Sets stream and workspace for the following calls; only they may use the workspace. */
-    int (*use)(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes);
+    struct cuda_library_calls calls;
     int (*gemm)(void *handle, const struct cuda_gemm *gemm);
     int (*trsm)(void *handle, const struct cuda_trsm *trsm);
-    const char *(*error_text)(int status);
 };
 
 extern const struct cuda_blas cuda_blas_real;
 
 /* Opens the library; prepare calls it before the first product. */
 int cuda_blas_open(struct cuda_device *d, struct error *err);
-void cuda_blas_close(struct cuda_device *d);
 
 /* Return KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_blas_gemm(struct kernel_call *call, const struct cuda_gemm *gemm);

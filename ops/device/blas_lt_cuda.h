@@ -37,10 +37,8 @@ struct cuda_lt_room {
  * product is identified by its sizes and `tf32`; accumulation and addresses do not matter, if they
  * are aligned as stated above. */
 struct cuda_lt {
-    int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
-    int (*version)(void);           /* 130100: 13.1.0 */
-    int (*handle_new)(void **handle);
-    void (*handle_free)(void *handle);
+    struct cuda_library_calls calls; /* without `use` */
+    int (*version)(void);            /* 130100: 13.1.0 */
     /* Finds the algorithms within `limit` bytes that the library ranks best for the shapes, best
      * first; always the same ones. At most CUDA_LT_ALGORITHMS: *n. */
     int (*find)(void *handle, const struct cuda_gemm *gemm, enum cuda_lt_sums sums, size_t limit,
@@ -51,7 +49,6 @@ struct cuda_lt {
                 float *milliseconds);
     int (*gemm)(void *handle, const struct cuda_gemm *gemm,
                 const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room);
-    const char *(*error_text)(int status);
 };
 
 extern const struct cuda_lt cuda_lt_real;

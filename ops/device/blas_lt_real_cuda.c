@@ -47,20 +47,14 @@ static int lt_version(void)
 
 CUDA_LIBRARY_HANDLES(lt, cublasLtHandle_t)
 
+CUDA_LIBRARY_ERRORS(lt, cublasStatus_t)
+
 /* ---- descriptors ---- */
 
 struct described_product {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, c; /* column-major, the default */
 };
-
-static cudaDataType_t data_type(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? CUDA_R_64F
-           : type == CUDA_FLOAT16  ? CUDA_R_16F
-           : type == CUDA_BFLOAT16 ? CUDA_R_16BF
-                                   : CUDA_R_32F;
-}
 
 static bool is_wide(const struct cuda_gemm *g)
 {
@@ -82,6 +76,8 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *made, const struct cuda_gem
 
 static cublasStatus_t describe(struct described_product *s, const struct cuda_gemm *g)
 {
+    static const cudaDataType_t types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF};
+    const cudaDataType_t type = types[g->type], of_result = is_wide(g) ? CUDA_R_32F : type;
     bool is_double = g->type == CUDA_FLOAT64;
     int32_t op_a = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
             op_b = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -100,12 +96,11 @@ static cublasStatus_t describe(struct described_product *s, const struct cuda_ge
                   b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
                   c[2] = {g->m, g->n};
     if (!status)
-        status = layout(&s->a, g, data_type(g->type), a, g->lda, g->step_a);
+        status = layout(&s->a, g, type, a, g->lda, g->step_a);
     if (!status)
-        status = layout(&s->b, g, data_type(g->type), b, g->ldb, g->step_b);
+        status = layout(&s->b, g, type, b, g->ldb, g->step_b);
     if (!status)
-        status =
-            layout(&s->c, g, is_wide(g) ? CUDA_R_32F : data_type(g->type), c, g->ldc, g->step_c);
+        status = layout(&s->c, g, of_result, c, g->ldc, g->step_c);
     return status;
 }
 
@@ -193,11 +188,7 @@ static cublasStatus_t run(void *handle, const struct cuda_gemm *g,
                           const struct cuda_lt_algorithm *algorithm,
                           const struct cuda_lt_room *room)
 {
-    static const double one = 1, zero = 0;
-    static const float one_float = 1, zero_float = 0;
-    bool is_double = g->type == CUDA_FLOAT64;
-    const void *alpha = is_double ? (const void *)&one : &one_float;
-    const void *beta = g->accumulate ? alpha : is_double ? (const void *)&zero : &zero_float;
+    const void *alpha = cuda_factor(g->type, true), *beta = cuda_factor(g->type, g->accumulate);
     cublasLtMatmulAlgo_t algo;
     for (size_t i = 0; i < sizeof algo.data / sizeof *algo.data; i++)
         algo.data[i] = algorithm->code[i];
@@ -277,19 +268,12 @@ static int time_gemm(void *handle, const struct cuda_gemm *g,
     return (int)status;
 }
 
-static const char *error_text(int status)
-{
-    return lt.text((cublasStatus_t)status);
-}
-
-const struct cuda_lt cuda_lt_real = {.load = load,
-                                     .version = lt_version,
-                                     .handle_new = handle_new,
-                                     .handle_free = handle_free,
-                                     .find = find,
-                                     .time = time_gemm,
-                                     .gemm = gemm,
-                                     .error_text = error_text};
+const struct cuda_lt cuda_lt_real = {
+    .calls = {"cuBLASLt", load, error_text, handle_new, handle_free},
+    .version = lt_version,
+    .find = find,
+    .time = time_gemm,
+    .gemm = gemm};
 #else
 CUDA_LIBRARY_ABSENT(cuda_lt, "chosen matrix products", "cublasLt.h");
 #endif

@@ -26,24 +26,21 @@ CUDA_LIBRARY(blas, FUNCTIONS, "matrix products", CUDA_LIBRARY_FILE("cublas", CUB
 
 CUDA_LIBRARY_HANDLES(blas, cublasHandle_t)
 
-static int use_stream(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
+CUDA_LIBRARY_ERRORS(blas, cublasStatus_t)
+
+static int use_stream(void *handle, struct CUstream_st *stream, void *workspace)
 {
     cublasStatus_t status = blas.set_stream(handle, stream); /* which resets its workspace */
-    return (int)(status ? status : blas.set_workspace(handle, workspace, bytes));
+    return (int)(status ? status : blas.set_workspace(handle, workspace, WORKSPACE_BYTES));
 }
 
 static int gemm(void *handle, const struct cuda_gemm *g)
 {
-    static const double one = 1, zero = 0;
-    static const float one_float = 1, zero_float = 0;
+    static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF};
     bool is_double = g->type == CUDA_FLOAT64;
-    cudaDataType type = g->type == CUDA_FLOAT64    ? CUDA_R_64F
-                        : g->type == CUDA_FLOAT16  ? CUDA_R_16F
-                        : g->type == CUDA_BFLOAT16 ? CUDA_R_16BF
-                                                   : CUDA_R_32F;
-    cudaDataType of_result = g->wide_result && !is_double ? CUDA_R_32F : type;
-    const void *alpha = is_double ? (const void *)&one : &one_float;
-    const void *beta = g->accumulate ? alpha : is_double ? (const void *)&zero : &zero_float;
+    cudaDataType type = types[g->type],
+                 of_result = g->wide_result && !is_double ? CUDA_R_32F : type;
+    const void *alpha = cuda_factor(g->type, true), *beta = cuda_factor(g->type, g->accumulate);
     return (int)blas.gemm(handle, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                           g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->m, g->n, g->k, alpha, g->a,
                           type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c,
@@ -56,8 +53,7 @@ static int gemm(void *handle, const struct cuda_gemm *g)
 
 static int trsm(void *handle, const struct cuda_trsm *t)
 {
-    static const double one = 1;
-    static const float one_float = 1;
+    const void *one = cuda_factor(t->type, true);
     cublasSideMode_t side = t->right ? CUBLAS_SIDE_RIGHT : CUBLAS_SIDE_LEFT;
     cublasFillMode_t triangle = t->upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
     cublasOperation_t op = t->transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -65,27 +61,18 @@ static int trsm(void *handle, const struct cuda_trsm *t)
     for (int64_t i = 0; i < t->batches && !status; i++)
         status = t->type == CUDA_FLOAT64
                      ? blas.trsm_double(handle, side, triangle, op, CUBLAS_DIAG_NON_UNIT, t->m,
-                                        t->n, &one, (const double *)t->a + i * t->step_a, t->lda,
+                                        t->n, one, (const double *)t->a + i * t->step_a, t->lda,
                                         (double *)t->b + i * t->step_b, t->ldb)
                      : blas.trsm_float(handle, side, triangle, op, CUBLAS_DIAG_NON_UNIT, t->m, t->n,
-                                       &one_float, (const float *)t->a + i * t->step_a, t->lda,
+                                       one, (const float *)t->a + i * t->step_a, t->lda,
                                        (float *)t->b + i * t->step_b, t->ldb);
     return (int)status;
 }
 
-static const char *error_text(int status)
-{
-    return blas.text((cublasStatus_t)status);
-}
-
-const struct cuda_blas cuda_blas_real = {.load = load,
-                                         .workspace_bytes = WORKSPACE_BYTES,
-                                         .handle_new = handle_new,
-                                         .handle_free = handle_free,
-                                         .use = use_stream,
-                                         .gemm = gemm,
-                                         .trsm = trsm,
-                                         .error_text = error_text};
+const struct cuda_blas cuda_blas_real = {
+    .calls = {"cuBLAS", load, error_text, handle_new, handle_free, use_stream, WORKSPACE_BYTES},
+    .gemm = gemm,
+    .trsm = trsm};
 #else
 CUDA_LIBRARY_ABSENT(cuda_blas, "matrix products", "cublas_v2.h");
 #endif

@@ -15,6 +15,7 @@
 #include "exec/device/device.h"
 #include "ops/device/choices_cuda.h"
 #include "ops/device/driver_cuda.h"
+#include "ops/device/library_cuda.h"
 
 /* A moment on the clocks of both host and device; lives as long as any event that refers to it. */
 struct cuda_anchor {
@@ -41,6 +42,8 @@ struct cuda_watcher {
     bool runs, closing;
 };
 
+enum { CUDA_BLAS, CUDA_LT, CUDA_SOLVER, CUDA_DNN, CUDA_HANDLES };
+
 struct cuda_device {
     struct device device; /* first */
     const struct cuda_driver *driver;
@@ -59,22 +62,14 @@ struct cuda_device {
     uint64_t peers;             /* devices with access enabled, a bit for each */
     pthread_mutex_t clock_lock; /* guards what follows */
     struct cuda_anchor *anchor;
-    const struct cuda_blas *blas; /* blas_cuda.h; set by the opener of the device */
-    pthread_mutex_t blas_lock;    /* guards what follows */
-    void *blas_handle;            /* NULL: no product was requested yet */
-    struct buffer *blas_workspace;
-    const struct cuda_lt *lt;         /* blas_lt_cuda.h; set by the opener of the device */
-    pthread_mutex_t gemms_lock;       /* guards what follows */
-    bool gemms_are_open;              /* opened by a first request */
-    struct cuda_gemms *gemms;         /* gemm_cuda.c; NULL: not opened, or no cuBLASLt */
-    const struct cuda_solver *solver; /* solver_cuda.h; set by the opener of the device */
-    pthread_mutex_t solver_lock;      /* guards what follows */
-    void *solver_handle;              /* NULL: no factors were requested yet */
-    const struct cuda_dnn *dnn;       /* dnn_cuda.h; set by the opener of the device */
-    pthread_mutex_t dnn_lock;         /* guards what follows */
-    bool dnn_is_open;                 /* opened by a first request */
-    void *dnn_handle;                 /* NULL: not opened, or no such library */
-    const struct cuda_nccl *nccl;     /* nccl_cuda.h; set by the opener of the device */
+    /* Libraries; set by the opener of the device: blas_cuda.h and so on. */
+    const struct cuda_blas *blas;
+    const struct cuda_lt *lt;
+    const struct cuda_solver *solver;
+    const struct cuda_dnn *dnn;
+    const struct cuda_nccl *nccl;
+    struct cuda_handle handles[CUDA_HANDLES];
+    struct cuda_gemms *gemms; /* gemm_cuda.c; guarded by the lock of its handle */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

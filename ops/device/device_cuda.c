@@ -5,12 +5,9 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
-#include "ops/device/dnn_cuda.h"
 #include "ops/device/gemm_cuda.h"
 #include "ops/device/nccl_cuda.h"
-#include "ops/device/solver_cuda.h"
 
 /* ---- driver and devices ---- */
 
@@ -93,16 +90,11 @@ static void device_close(struct device *device)
 {
     struct cuda_device *d = cuda_device(device);
     cuda_gemm_close(d);
-    cuda_blas_close(d);
-    cuda_solver_close(d);
-    cuda_dnn_close(d);
+    for (int i = 0; i < CUDA_HANDLES; i++)
+        cuda_handle_close(&d->handles[i]);
     cuda_queues_close(d);
     d->driver->memory_trim(device->index);
     cuda_choices_close(&d->choices);
-    pthread_mutex_destroy(&d->dnn_lock);
-    pthread_mutex_destroy(&d->solver_lock);
-    pthread_mutex_destroy(&d->gemms_lock);
-    pthread_mutex_destroy(&d->blas_lock);
     pthread_mutex_destroy(&d->clock_lock);
     pthread_mutex_destroy(&d->peer_lock);
     pthread_mutex_destroy(&d->lock);
@@ -139,10 +131,8 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->peer_lock, NULL);
     pthread_mutex_init(&d->clock_lock, NULL);
-    pthread_mutex_init(&d->blas_lock, NULL);
-    pthread_mutex_init(&d->gemms_lock, NULL);
-    pthread_mutex_init(&d->solver_lock, NULL);
-    pthread_mutex_init(&d->dnn_lock, NULL);
+    for (int i = 0; i < CUDA_HANDLES; i++)
+        pthread_mutex_init(&d->handles[i].lock, NULL);
     cuda_choices_init(&d->choices);
     if (!read_card(d, err) && !cuda_queues_open(d, err))
         return device;

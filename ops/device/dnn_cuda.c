@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one cuDNN handle, and remembers the algorithm for each convolution that it has seen.
- * Kernels bring their own workspace.
+ * A device remembers the algorithm for each convolution that it has seen. Kernels bring their own
+ * workspace.
  */
 #include "ops/device/dnn_cuda.h"
 
@@ -9,45 +9,17 @@
 
 #include "base/str.h"
 #include "ops/device/cuda.h"
+#include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
-#include "ops/device/optional_cuda.h"
 
 #define WORKSPACE_LIMIT ((size_t)2 << 30) /* bytes, of one convolution */
 
-int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err)
-{
-    if (!status)
-        return 0;
-    return error_set(err, ERR_OS, "%s:%d: cuDNN: %s: %s (status %d)", d->device.type,
-                     d->device.index, what, d->dnn->error_text(status), status);
-}
-
-/* ---- opening ---- */
-
 int cuda_dnn_open(struct cuda_device *d, bool *is_there, struct error *err)
 {
-    pthread_mutex_lock(&d->dnn_lock);
-    int code = 0;
-    void *handle = NULL;
-    bool is_found = false;
-    if (!d->dnn_is_open)
-        code = cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->load, &is_found, err);
-    if (!code && is_found &&
-        (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
-         cuda_dnn_check(d, d->dnn->handle_new(&handle), "it is opened", err)))
-        code = err->code;
-    else if (!code && is_found)
-        d->dnn_handle = handle;
-    d->dnn_is_open = !code;
-    *is_there = d->dnn_handle != NULL;
-    pthread_mutex_unlock(&d->dnn_lock);
+    struct cuda_handle *h = &d->handles[CUDA_DNN];
+    int code = cuda_handle_open(d, h, &d->dnn->calls, CUDA_DNN_VARIABLE, err);
+    *is_there = !code && h->handle;
     return code;
-}
-
-void cuda_dnn_close(struct cuda_device *d)
-{
-    if (d->dnn_handle)
-        d->dnn->handle_free(d->dnn_handle);
 }
 
 /* ---- algorithms ---- */
@@ -58,12 +30,6 @@ static struct cuda_dnn_conv of_device(const struct cuda_device *d, const struct 
     own.tf32 = d->tf32 && conv->type == CUDA_FLOAT32;
     own.fast = d->fast;
     return own;
-}
-
-const char *cuda_dnn_type_name(enum cuda_type type)
-{
-    static const char *const names[] = {"float32", "float64", "float16", "bfloat16"};
-    return names[type];
 }
 
 /* Returns the memory that an algorithm may use: a quarter of the free memory, rounded to a power of
@@ -97,17 +63,9 @@ static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t
     if (!memory)
         return false;
     struct cuda_dnn_data data = {parts[0].data, parts[1].data, parts[2].data, parts[3].data, limit};
-    bool done = !d->dnn->find(d->dnn_handle, c, &data, limit, found);
+    bool done = !d->dnn->find(d->handles[CUDA_DNN].handle, c, &data, limit, found);
     memory->free(memory);
     return done;
-}
-
-int cuda_dnn_use_queue(struct cuda_device *d, struct error *err)
-{
-    struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
-    if (cuda_enter(d, err))
-        return err->code;
-    return cuda_dnn_check(d, d->dnn->use(d->dnn_handle, stream), "a stream is set", err);
 }
 
 static void find(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t limit,
@@ -115,10 +73,10 @@ static void find(struct cuda_device *d, const struct cuda_dnn_conv *c, size_t li
 {
     struct error ignored = ERROR_INIT; /* without an algorithm our own kernel computes it */
     *found = (struct cuda_dnn_algorithm){.number = -1};
-    if (cuda_dnn_use_queue(d, &ignored) ||
+    if (cuda_handle_use(d, &d->handles[CUDA_DNN], &ignored) ||
         (cuda_choices_measured(&d->choices) && measure(d, c, limit, found)))
         return;
-    if (d->dnn->find(d->dnn_handle, c, NULL, limit, found))
+    if (d->dnn->find(d->handles[CUDA_DNN].handle, c, NULL, limit, found))
         found->number = -1;
 }
 
@@ -135,12 +93,12 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
                "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d groups=%d "
                "stride=%d,%d dilation=%d,%d pad=%d,%d workspace=%zuK",
                d->choice, d->dnn->version(), own.exact && !d->device.exact ? " exact" : "",
-               directions[own.direction], cuda_dnn_type_name(own.type), own.nchw ? "NCHW" : "NHWC",
-               own.batch, own.in_channels, y->in, x->in, own.out_channels, y->size, x->size,
-               own.groups, y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad,
-               limit >> 10);
+               directions[own.direction], dtype_name(cuda_dtype(own.type)),
+               own.nchw ? "NCHW" : "NHWC", own.batch, own.in_channels, y->in, x->in,
+               own.out_channels, y->size, x->size, own.groups, y->stride, x->stride, y->dilation,
+               x->dilation, y->pad, x->pad, limit >> 10);
     struct cuda_choice choice = {.name = name.data};
-    pthread_mutex_lock(&d->dnn_lock);
+    pthread_mutex_lock(&d->handles[CUDA_DNN].lock);
     if (cuda_choices_find(&d->choices, &choice))
         *chosen = (struct cuda_dnn_algorithm){(int)choice.number, choice.bytes};
     else {
@@ -149,7 +107,7 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
         choice.bytes = chosen->workspace_bytes;
         cuda_choices_add(&d->choices, &choice);
     }
-    pthread_mutex_unlock(&d->dnn_lock);
+    pthread_mutex_unlock(&d->handles[CUDA_DNN].lock);
     str_release(&name);
 }
 
@@ -157,12 +115,10 @@ int cuda_dnn_conv(struct kernel_call *call, const struct cuda_dnn_conv *conv,
                   const struct cuda_dnn_data *data, int algorithm)
 {
     struct cuda_device *d = cuda_device(call->device);
+    struct cuda_handle *h = &d->handles[CUDA_DNN];
     struct cuda_dnn_conv own = of_device(d, conv);
-    pthread_mutex_lock(&d->dnn_lock);
-    int code = cuda_dnn_use_queue(d, call->err);
-    if (!code)
-        code = cuda_dnn_check(d, d->dnn->conv(d->dnn_handle, &own, data, algorithm),
-                              "a convolution", call->err);
-    pthread_mutex_unlock(&d->dnn_lock);
-    return code ? code : KERNEL_ENQUEUED;
+    if (cuda_handle_begin(call, h))
+        return call->err->code;
+    int status = d->dnn->conv(h->handle, &own, data, algorithm);
+    return cuda_handle_end(call, h, status, "a convolution");
 }

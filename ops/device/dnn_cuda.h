@@ -10,6 +10,7 @@
 
 #include "exec/device/kernel.h"
 #include "ops/device/launch_cuda.h"
+#include "ops/device/library_cuda.h"
 
 struct cuda_device;
 struct cuda_dnn_ops;
@@ -49,11 +50,8 @@ struct cuda_dnn_algorithm {
 
 /* The library functions that are called. Functions that return an int return a cudnnStatus_t. */
 struct cuda_dnn {
-    int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
-    int (*version)(void);           /* 91900: 9.19.0 */
-    int (*handle_new)(void **handle);
-    void (*handle_free)(void *handle);
-    int (*use)(void *handle, struct CUstream_st *stream); /* sets the stream of later calls */
+    struct cuda_library_calls calls;
+    int (*version)(void); /* 91900: 9.19.0 */
     /* Finds the best algorithm within `limit` bytes that is reproducible (unless the convolution is
      * `fast`) and exact (if the convolution is `exact`). Without `data` the library ranks by
      * shapes; with `data` it measures in that memory, which waits for the device and overwrites
@@ -66,32 +64,22 @@ struct cuda_dnn {
      * NULL.
      */
     const char *(*spreads)(enum cuda_dnn_direction direction, int algorithm);
-    const char *(*error_text)(int status);
     const struct cuda_dnn_ops *ops; /* dnn_op_cuda.h */
 };
 
 extern const struct cuda_dnn cuda_dnn_real;
 
-#define CUDA_DNN_VARIABLE "TF_CUDNN" /* optional_cuda.h */
+#define CUDA_DNN_VARIABLE "TF_CUDNN" /* library_cuda.h */
 
 /* Opens cuDNN; *is_there: convolutions use it. ERR_UNAVAILABLE: it is required, but missing. Called
  * by prepare; thread-safe. */
 int cuda_dnn_open(struct cuda_device *d, bool *is_there, struct error *err);
-void cuda_dnn_close(struct cuda_device *d);
 
 /* Chooses the algorithm for a convolution, which stays the same as long as the device is open: from
  * the file of choices (choices_cuda.h), if there is one, or by shapes. Its number is < 0 if cuDNN
  * has none or fails. Thread-safe. */
 void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
                      struct cuda_dnn_algorithm *chosen);
-
-/* Returns the name of a float type. */
-const char *cuda_dnn_type_name(enum cuda_type type);
-
-/* Makes the library's next calls go to the compute queue; the device's dnn_lock must be held.
- * Returns 0, or the error for a status of the library. */
-int cuda_dnn_use_queue(struct cuda_device *d, struct error *err);
-int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err);
 
 /* Returns KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_dnn_conv(struct kernel_call *call, const struct cuda_dnn_conv *conv,

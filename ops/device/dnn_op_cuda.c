@@ -10,7 +10,6 @@
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
-#include "ops/device/optional_cuda.h"
 
 enum { OWN, CUDNN }; /* numbers of choices */
 
@@ -43,6 +42,14 @@ static int by_own(const void *context)
     return t->family->own(t->launch, t->stream);
 }
 
+static void *image_at(const struct trial *t, size_t offset)
+{
+    void *image = NULL;
+    if (offset)
+        memcpy(&image, (const char *)t->launch + offset, sizeof image);
+    return image;
+}
+
 /* Returns a launcher's result, or the library's error, in which case *status is not 0. */
 static int enqueue(const struct trial *t, int *status)
 {
@@ -52,8 +59,12 @@ static int enqueue(const struct trial *t, int *status)
     *status = 0;
     if (result)
         return result;
-    t->family->operands(t->launch, &operands);
-    *status = dnn->ops->run(t->device->dnn_handle, t->description, &operands);
+    operands.x = image_at(t, t->family->x);
+    operands.g = image_at(t, t->family->g);
+    operands.out = image_at(t, t->family->out);
+    if (t->family->operands)
+        t->family->operands(t->launch, &operands);
+    *status = dnn->ops->run(t->device->handles[CUDA_DNN].handle, t->description, &operands);
     if (*status)
         return *status;
     return t->family->after ? t->family->after(t->launch, t->stream) : 0;
@@ -72,24 +83,28 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
                                  size_t scratch, struct trial *t)
 {
     struct cuda_trial_memory memory = {0};
-    struct cuda_trial_part parts[CUDA_TRIAL_IMAGES + CUDA_TRIAL_VECTORS + 1] = {0};
-    int images = t->family->images, n = 0;
+    const size_t offsets[] = {t->family->x, t->family->g, t->family->out};
+    struct cuda_trial_part parts[3 + CUDA_TRIAL_VECTORS + 1] = {0};
+    int n = 0;
     int64_t in = (int64_t)op->y.in * op->x.in, out = (int64_t)op->y.out * op->x.out;
     int64_t elements = (in > out ? in : out) * op->batch * op->channels;
-    while (n < images)
-        parts[n++].bytes = ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
-    while (n < images + CUDA_TRIAL_VECTORS)
+    for (; n < 3; n++)
+        if (offsets[n])
+            parts[n].bytes = ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
+    while (n < 3 + CUDA_TRIAL_VECTORS)
         parts[n++].bytes = ALIGN_UP((size_t)op->channels * sizeof(double));
     parts[n++].bytes = scratch;
     struct buffer *buffer = cuda_trial_memory(device, op->type, parts, n);
     if (!buffer)
         return NULL;
-    for (int i = 0; i < images; i++)
-        memory.images[i] = parts[i].data;
+    for (int i = 0; i < 3; i++)
+        if (offsets[i])
+            memcpy((char *)t->launch + offsets[i], &parts[i].data, sizeof parts[i].data);
     for (int i = 0; i < CUDA_TRIAL_VECTORS; i++)
-        memory.vectors[i] = parts[images + i].data;
+        memory.vectors[i] = parts[3 + i].data;
     memory.scratch = parts[n - 1].data;
-    t->family->bind(t->launch, &memory);
+    if (t->family->bind)
+        t->family->bind(t->launch, &memory);
     return buffer;
 }
 
@@ -118,13 +133,14 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     str_printf(&name,
                "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
                "neighbours=%d",
-               d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
+               d->choice, d->dnn->version(), kinds[op->kind], dtype_name(cuda_dtype(op->type)),
                op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
                y->stride, x->stride, y->pad, x->pad, op->neighbours);
     struct cuda_choice choice = {.name = name.data};
     bool is_known = !is_forced && cuda_choices_find(&d->choices, &choice);
-    struct buffer *memory =
-        is_known || cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
+    struct buffer *memory = is_known || cuda_handle_use(d, &d->handles[CUDA_DNN], &ignored)
+                                ? NULL
+                                : new_memory(device, op, scratch, t);
     if (is_known)
         result = choice.number == CUDNN;
     else if (memory && is_forced)
@@ -153,7 +169,7 @@ static int find_library(struct cuda_device *d, bool *is_there, struct error *err
         return err->code;
     if (cuda_dnn_open(d, is_there, err) || !*is_there)
         return err->code;
-    return cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->ops->load, is_there, err);
+    return cuda_load(d, CUDA_DNN_VARIABLE, &d->dnn->ops->calls, is_there, err);
 }
 
 int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family *family,
@@ -167,12 +183,12 @@ int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family 
     struct trial t = {d, family, mem_alloc(family->launch_bytes), NULL,
                       (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE)};
     memcpy(t.launch, launch, family->launch_bytes);
-    pthread_mutex_lock(&d->dnn_lock);
+    pthread_mutex_lock(&d->handles[CUDA_DNN].lock);
     if (!d->dnn->ops->describe(op, &t.description) && !is_cudnns(setup->device, op, scratch, &t)) {
         d->dnn->ops->free(t.description);
         t.description = NULL;
     }
-    pthread_mutex_unlock(&d->dnn_lock);
+    pthread_mutex_unlock(&d->handles[CUDA_DNN].lock);
     mem_free(t.launch);
     if (!t.description)
         return 0;
@@ -188,17 +204,16 @@ int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
 {
     struct CUstream_st *stream = cuda_compute(call);
     struct cuda_device *d = cuda_device(call->device);
+    struct cuda_handle *h = &d->handles[CUDA_DNN];
     struct trial t = {d, family, (void *)(uintptr_t)launch, step->description, stream};
     int status = 0;
     if (!step->description)
         return cuda_launched(call, family->own(launch, stream));
-    pthread_mutex_lock(&d->dnn_lock);
-    int code = cuda_dnn_use_queue(d, call->err);
-    int result = code ? 0 : enqueue(&t, &status);
-    if (status)
-        code = cuda_dnn_check(d, status, "an op", call->err);
-    pthread_mutex_unlock(&d->dnn_lock);
-    return code ? code : cuda_launched(call, result);
+    if (cuda_handle_begin(call, h))
+        return call->err->code;
+    int result = enqueue(&t, &status);
+    int code = cuda_handle_end(call, h, status, "an op");
+    return code == KERNEL_ENQUEUED ? cuda_launched(call, result) : code;
 }
 
 void cuda_dnn_state_release(void *state)

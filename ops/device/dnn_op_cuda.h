@@ -53,7 +53,7 @@ struct cuda_dnn_operands {
 
 /* The library functions that are called. Functions that return an int return a cudnnStatus_t. */
 struct cuda_dnn_ops {
-    int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
+    struct cuda_library_calls calls; /* only `load` */
     /* Makes the library's descriptor of the op; NULL with a status. */
     int (*describe)(const struct cuda_dnn_op *op, void **description);
     void (*free)(void *description);
@@ -62,28 +62,36 @@ struct cuda_dnn_ops {
 
 extern const struct cuda_dnn_ops cuda_dnn_ops_real;
 
-#define CUDA_TRIAL_IMAGES 3
 #define CUDA_TRIAL_VECTORS 8
 
-/* Memory to try an op with: images of its largest size, and vectors of one double per channel. */
+/* Memory to try an op with: vectors of one double per channel. */
 struct cuda_trial_memory {
-    void *images[CUDA_TRIAL_IMAGES], *vectors[CUDA_TRIAL_VECTORS], *scratch;
+    void *vectors[CUDA_TRIAL_VECTORS], *scratch;
 };
 
 /* A family of ops whose launcher (launch_cuda.h) takes a specific struct, the launch. */
 struct cuda_dnn_family {
     size_t launch_bytes;
-    int images; /* number of images, including the result */
+    /* Where in the launch the addresses of its images are, which are those operands if cuDNN
+     * computes instead; 0: it has no such image. */
+    size_t x, g, out;
     /* The launcher. */
     int (*own)(const void *launch, struct CUstream_st *stream);
-    /* The operands if cuDNN computes instead, and launchers to call before and after it; may be
-     * NULL. */
+    /* What follows may be NULL. The other operands, and launchers to call before and after
+     * cuDNN. */
     void (*operands)(const void *launch, struct cuda_dnn_operands *operands);
     int (*before)(const void *launch, struct CUstream_st *stream);
     int (*after)(const void *launch, struct CUstream_st *stream);
-    /* Sets the addresses of the launch. */
+    /* Sets the other addresses of the launch. */
     void (*bind)(void *launch, const struct cuda_trial_memory *memory);
 };
+
+/* Defines a function of a family that calls a launcher. */
+#define CUDA_DNN_LAUNCHER(name, launcher)                                                          \
+    static int name(const void *launch, struct CUstream_st *stream)                                \
+    {                                                                                              \
+        return launcher(launch, stream);                                                           \
+    }
 
 /* The choice made by a kernel's prepare; the first member of its state, zeroed at first. */
 struct cuda_dnn_step {

@@ -40,11 +40,7 @@ struct description {
     cudnnTensorDescriptor_t image, output, vector; /* vector: one element for each channel */
     cudnnPoolingDescriptor_t pool;                 /* NULL: not pooling */
     cudnnLRNDescriptor_t lrn;                      /* NULL: not LRN */
-    union {
-        float floats[2];
-        double doubles[2];
-    } factors; /* 1 and 0, of the type that the library expects */
-    const void *one, *zero;
+    const void *one, *zero;                        /* factors */
 };
 
 static void destroy_descriptor(void *description)
@@ -66,19 +62,14 @@ static void destroy_descriptor(void *description)
 static int describe(const struct cuda_dnn_op *op, void **description)
 {
     struct description *s = mem_alloc(sizeof *s);
-    *s = (struct description){.kind = op->kind, .epsilon = op->epsilon};
-    if (op->type == CUDA_FLOAT64) {
-        s->factors.doubles[0] = 1;
-        s->one = &s->factors.doubles[0], s->zero = &s->factors.doubles[1];
-    } else {
-        s->factors.floats[0] = 1;
-        s->one = &s->factors.floats[0], s->zero = &s->factors.floats[1];
-    }
+    static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
+                                            CUDNN_DATA_BFLOAT16};
+    *s = (struct description){.kind = op->kind,
+                              .epsilon = op->epsilon,
+                              .one = cuda_factor(op->type, true),
+                              .zero = cuda_factor(op->type, false)};
     cudnnTensorFormat_t format = op->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-    cudnnDataType_t type = op->type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
-                           : op->type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
-                           : op->type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
-                                                       : CUDNN_DATA_FLOAT;
+    cudnnDataType_t type = types[op->type];
     cudnnStatus_t status = dnn.tensor_new(&s->image);
     if (!status)
         status = dnn.tensor_new(&s->output);
@@ -151,7 +142,7 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
 }
 
 const struct cuda_dnn_ops cuda_dnn_ops_real = {
-    .load = load, .describe = describe, .free = destroy_descriptor, .run = run};
+    .calls = {.load = load}, .describe = describe, .free = destroy_descriptor, .run = run};
 #else
 CUDA_LIBRARY_ABSENT(cuda_dnn_ops, "cuDNN", "cudnn.h");
 #endif

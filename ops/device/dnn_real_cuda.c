@@ -53,8 +53,11 @@ static int version(void)
 
 CUDA_LIBRARY_HANDLES(dnn, cudnnHandle_t)
 
-static int use_stream(void *handle, struct CUstream_st *stream)
+CUDA_LIBRARY_ERRORS(dnn, cudnnStatus_t)
+
+static int use_stream(void *handle, struct CUstream_st *stream, void *no_workspace)
 {
+    (void)no_workspace;
     return (int)dnn.set_stream(handle, stream);
 }
 
@@ -81,11 +84,10 @@ static void undescribe(struct dnn_descriptors *s)
 
 static cudnnStatus_t describe(struct dnn_descriptors *s, const struct cuda_dnn_conv *c)
 {
+    static const cudnnDataType_t types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
+                                            CUDNN_DATA_BFLOAT16};
     cudnnTensorFormat_t format = c->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-    cudnnDataType_t type = c->type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
-                           : c->type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
-                           : c->type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
-                                                      : CUDNN_DATA_FLOAT;
+    cudnnDataType_t type = types[c->type];
     bool is_narrow = c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16;
     /* The default rounds factors of float32 to TF32. */
     *s = (struct dnn_descriptors){.math = is_narrow ? CUDNN_TENSOR_OP_MATH
@@ -201,11 +203,7 @@ static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c,
                          const struct dnn_descriptors *s, const struct cuda_dnn_data *data,
                          int algorithm)
 {
-    static const double one = 1, zero = 0;
-    static const float one_float = 1, zero_float = 0;
-    bool is_double = c->type == CUDA_FLOAT64;
-    const void *alpha = is_double ? (const void *)&one : &one_float;
-    const void *beta = is_double ? (const void *)&zero : &zero_float;
+    const void *alpha = cuda_factor(c->type, true), *beta = cuda_factor(c->type, false);
     if (c->direction == CUDA_DNN_FORWARD)
         return dnn.forward(handle, alpha, s->image, data->image, s->filter, data->filter, s->conv,
                            (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
@@ -230,21 +228,13 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     return (int)status;
 }
 
-static const char *error_text(int status)
-{
-    return dnn.text((cudnnStatus_t)status);
-}
-
-const struct cuda_dnn cuda_dnn_real = {.load = load,
-                                       .version = version,
-                                       .handle_new = handle_new,
-                                       .handle_free = handle_free,
-                                       .use = use_stream,
-                                       .find = find,
-                                       .conv = conv,
-                                       .spreads = spreads,
-                                       .error_text = error_text,
-                                       .ops = &cuda_dnn_ops_real};
+const struct cuda_dnn cuda_dnn_real = {
+    .calls = {"cuDNN", load, error_text, handle_new, handle_free, use_stream},
+    .version = version,
+    .find = find,
+    .conv = conv,
+    .spreads = spreads,
+    .ops = &cuda_dnn_ops_real};
 #else
 CUDA_LIBRARY_ABSENT(cuda_dnn, "library of convolutions", "cudnn.h");
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device has one cuBLASLt handle, and remembers how each product that it has seen is computed.
+ * A device remembers how each product that it has seen is computed.
  */
 #include "ops/device/gemm_cuda.h"
 
@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "ops/device/cuda.h"
+#include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
-#include "ops/device/optional_cuda.h"
 
 #define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS recommends for capability 9 */
 
@@ -22,17 +22,8 @@ struct known_gemm {
 };
 
 struct cuda_gemms {
-    void *handle;
     VEC(struct known_gemm) all;
 };
-
-static int check(const struct cuda_device *d, int status, const char *what, struct error *err)
-{
-    if (!status)
-        return 0;
-    return error_set(err, ERR_OS, "%s:%d: cuBLASLt: %s: %s (status %d)", d->device.type,
-                     d->device.index, what, d->lt->error_text(status), status);
-}
 
 /* ---- opening ---- */
 
@@ -40,31 +31,13 @@ int cuda_gemm_open(struct cuda_device *d, struct error *err)
 {
     if (cuda_blas_open(d, err))
         return err->code;
-    pthread_mutex_lock(&d->gemms_lock);
-    int code = 0;
-    void *handle = NULL;
-    bool is_there = false;
-    if (!d->gemms_are_open)
-        code = cuda_load_optional(d, "TF_CUBLASLT", d->lt->load, &is_there, err);
-    if (!code && is_there &&
-        (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
-         check(d, d->lt->handle_new(&handle), "it is opened", err))) {
-        code = err->code;
-    } else if (!code && is_there) {
-        d->gemms = mem_alloc(sizeof *d->gemms);
-        *d->gemms = (struct cuda_gemms){.handle = handle};
-    }
-    d->gemms_are_open = !code;
-    pthread_mutex_unlock(&d->gemms_lock);
-    return code;
+    return cuda_handle_open(d, &d->handles[CUDA_LT], &d->lt->calls, "TF_CUBLASLT", err);
 }
 
 void cuda_gemm_close(struct cuda_device *d)
 {
-    if (!d->gemms)
-        return;
-    d->lt->handle_free(d->gemms->handle);
-    vec_release(&d->gemms->all);
+    if (d->gemms)
+        vec_release(&d->gemms->all);
     mem_free(d->gemms);
 }
 
@@ -115,7 +88,7 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
     g.c = parts[2].data;
     float best = 0, time;
     for (int i = 0; i < n; i++)
-        if (!d->lt->time(d->gemms->handle, &g, &all[i], &workspace, &time) &&
+        if (!d->lt->time(d->handles[CUDA_LT].handle, &g, &all[i], &workspace, &time) &&
             (place < 0 || time < best)) {
             best = time;
             place = i;
@@ -133,14 +106,13 @@ static int choose(struct cuda_device *d, const struct cuda_gemm *g,
     if (!cuda_choices_measured(&d->choices))
         return 0;
     /* The name contains all that a measurement depends on. */
-    static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
-    str_printf(&name,
-               "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
-               " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
-               ",%" PRId64 ",%" PRId64,
-               d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
-               g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
-               g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
+    str_printf(
+        &name,
+        "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64 " ld=%" PRId64
+        ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64 ",%" PRId64 ",%" PRId64,
+        d->choice, d->lt->version(), dtype_name(cuda_dtype(g->type)),
+        g->wide_result ? "-float32" : "", g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N',
+        g->m, g->n, g->k, g->lda, g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
     struct cuda_choice choice = {.name = name.data};
     int place;
     if (cuda_choices_find(&d->choices, &choice)) {
@@ -164,7 +136,7 @@ static struct cuda_gemm_plan find(struct cuda_device *d, const struct cuda_gemm 
     enum cuda_lt_sums sums = d->fast ? CUDA_LT_IN_ANY_ORDER : CUDA_LT_IN_ORDER;
     int n = 0;
     if (cuda_enter(d, &ignored) ||
-        d->lt->find(d->gemms->handle, g, sums, WORKSPACE_LIMIT, all, &n) || n < 1)
+        d->lt->find(d->handles[CUDA_LT].handle, g, sums, WORKSPACE_LIMIT, all, &n) || n < 1)
         return plan;
     plan.place = choose(d, g, all, n);
     if (plan.place < 0)
@@ -178,6 +150,8 @@ static struct cuda_gemm_plan find(struct cuda_device *d, const struct cuda_gemm 
 /* With the lock held. */
 static struct cuda_gemm_plan plan_of(struct cuda_device *d, const struct cuda_gemm *sizes)
 {
+    if (!d->gemms)
+        d->gemms = mem_alloc(sizeof *d->gemms);
     for (size_t i = 0; i < d->gemms->all.n; i++)
         if (is_same(&d->gemms->all.items[i].of, sizes))
             return d->gemms->all.items[i].plan;
@@ -191,7 +165,7 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
 {
     *plan = (struct cuda_gemm_plan){.place = -1};
     /* Empty sums, and sizes beyond int, are left to cuBLAS. */
-    if (!d->gemms || !is_int(gemm->m) || !is_int(gemm->n) || !is_int(gemm->k) ||
+    if (!d->handles[CUDA_LT].handle || !is_int(gemm->m) || !is_int(gemm->n) || !is_int(gemm->k) ||
         !is_int(gemm->batches) || !is_int(gemm->lda) || !is_int(gemm->ldb) || !is_int(gemm->ldc))
         return;
     /* An algorithm is chosen only by sizes, types and steps. */
@@ -201,9 +175,9 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
     sizes.a = sizes.b = sizes.c = NULL;
     if (sizes.batches == 1)
         sizes.step_a = sizes.step_b = sizes.step_c = 0;
-    pthread_mutex_lock(&d->gemms_lock);
+    pthread_mutex_lock(&d->handles[CUDA_LT].lock);
     *plan = plan_of(d, &sizes);
-    pthread_mutex_unlock(&d->gemms_lock);
+    pthread_mutex_unlock(&d->handles[CUDA_LT].lock);
 }
 
 void cuda_gemm_name(const struct cuda_device *d, const struct cuda_gemm_plan *plan,
@@ -240,6 +214,7 @@ int cuda_gemm_run(struct kernel_call *call, const struct cuda_gemm *gemm,
     if (cuda_enter(d, call->err))
         return call->err->code;
     workspace.stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
-    int status = d->lt->gemm(d->gemms->handle, &product, &plan->algorithm, &workspace);
-    return check(d, status, "a product", call->err) ? call->err->code : KERNEL_ENQUEUED;
+    int status = d->lt->gemm(d->handles[CUDA_LT].handle, &product, &plan->algorithm, &workspace);
+    int code = cuda_library_check(d, &d->lt->calls, status, "a product", call->err);
+    return code ? code : KERNEL_ENQUEUED;
 }

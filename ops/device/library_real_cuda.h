@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "ops/device/launch_cuda.h"
 
 /* "libNAME.so.VERSION", of a version that is a macro. */
 #define CUDA_LIBRARY_TEXT(x) #x
@@ -67,6 +68,21 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         table.destroy(handle);                                                                     \
     }
 
+/* Returns 1 or 0, of the type in which a library expects factors of such a product. */
+static inline const void *cuda_factor(enum cuda_type type, bool is_one)
+{
+    static const double doubles[] = {0, 1};
+    static const float floats[] = {0, 1};
+    return type == CUDA_FLOAT64 ? (const void *)&doubles[is_one] : &floats[is_one];
+}
+
+/* Defines error_text(), by the table's text(). */
+#define CUDA_LIBRARY_ERRORS(table, status_type)                                                    \
+    static const char *error_text(int status)                                                      \
+    {                                                                                              \
+        return table.text((status_type)status);                                                    \
+    }
+
 /* In a build without the library's header: its functions, where load() reports that the build lacks
  * it. */
 #define CUDA_LIBRARY_ABSENT(functions, what, header)                                               \
@@ -75,6 +91,6 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         return error_set(err, ERR_UNAVAILABLE,                                                     \
                          "this build has no " what ": " header " was not there");                  \
     }                                                                                              \
-    const struct functions functions##_real = {.load = load}
+    const struct functions functions##_real = {.calls = {.load = load}}
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "ops/device/cuda.h"
+#include "ops/device/kernel_cuda.h"
 
 #define RUNS 5
 #define PATTERN 65521 /* values; prime, so that no two rows of a matrix are alike */
@@ -27,13 +28,12 @@ static bool wait_queue(struct cuda_device *d, enum queue_kind queue)
 /* Fills memory with a pattern of numbers, repeated by copying. */
 static bool fill(struct device *device, enum cuda_type type, char *data, size_t bytes)
 {
-    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
     struct shape shape = shape_vector(PATTERN);
     struct tensor pattern = TENSOR_INIT;
     struct error ignored = ERROR_INIT;
     size_t done = PATTERN * (size_t)cuda_float_bytes(type);
     done = done < bytes ? done : bytes;
-    if (tensor_alloc(&pattern, types[type], &shape, &ignored))
+    if (tensor_alloc(&pattern, cuda_dtype(type), &shape, &ignored))
         return false;
     for (int64_t i = 0; i < PATTERN; i++)
         tensor_set_float64(&pattern, i, (double)(hash_bytes(&i, sizeof i, 0) >> 11) * 0x1p-53);

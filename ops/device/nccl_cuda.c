@@ -24,8 +24,7 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
 {
     if (!status || status == CUDA_NCCL_IN_PROGRESS)
         return 0;
-    return error_set(err, ERR_OS, "%s:%d: NCCL: %s: %s (status %d)", d->device.type,
-                     d->device.index, what, d->nccl->error_text(status), status);
+    return cuda_library_check(d, &d->nccl->calls, status, what, err);
 }
 
 /* Waits until the call that returned `status` is over. */
@@ -48,11 +47,10 @@ static int await_communicator(struct communicator *c, int status, const atomic_b
 static int describe(struct device *device, char *text, size_t bytes, struct error *err)
 {
     struct cuda_device *d = cuda_device(device);
-    struct error missing = ERROR_INIT;
+    bool is_there;
     int version = 0;
-    if (d->nccl->load(&missing))
-        return error_set(err, missing.code, "%s:%d: %s", device->type, device->index, missing.text);
-    if (check(d, d->nccl->version(&version), "its version is asked for", err))
+    if (cuda_load(d, NULL, &d->nccl->calls, &is_there, err) ||
+        check(d, d->nccl->version(&version), "its version is asked for", err))
         return err->code;
     snprintf(text, bytes, "%s nccl=%d", d->choice, version);
     return 0;

@@ -9,6 +9,7 @@
 
 #include "exec/device/communicator.h"
 #include "ops/device/launch_cuda.h"
+#include "ops/device/library_cuda.h"
 
 struct cuda_device;
 
@@ -25,7 +26,7 @@ struct cuda_nccl_sum {
 /* The library functions that are called. Functions that return an int return a ncclResult_t, and do
  * not wait for other members: the call may still be in progress. */
 struct cuda_nccl {
-    int (*load)(struct error *err);            /* ERR_UNAVAILABLE says what is missing */
+    struct cuda_library_calls calls;           /* without handles */
     int (*version)(int *version);              /* 22809: 2.28.9 */
     int (*id)(char id[COMMUNICATOR_ID_BYTES]); /* makes the id of a new group */
     int (*open)(void **communicator, const struct communicator_place *place); /* on the thread's
@@ -33,7 +34,6 @@ struct cuda_nccl {
     int (*state)(void *communicator, int *state); /* of the call in progress, or an error */
     int (*add)(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream);
     int (*abort)(void *communicator); /* frees it; work in streams ends, with garbage */
-    const char *(*error_text)(int status);
 };
 
 extern const struct cuda_nccl cuda_nccl_real;

@@ -21,9 +21,11 @@ _Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another 
     X(state, ncclCommGetAsyncError)                                                                \
     X(add, ncclAllReduce)                                                                          \
     X(abort, ncclCommAbort)                                                                        \
-    X(error_text, ncclGetErrorString)
+    X(text, ncclGetErrorString)
 
 CUDA_LIBRARY(nccl, FUNCTIONS, "sums among GPUs", CUDA_LIBRARY_FILE("nccl", NCCL_MAJOR))
+
+CUDA_LIBRARY_ERRORS(nccl, ncclResult_t)
 
 static int version(int *number)
 {
@@ -66,19 +68,13 @@ static int abort_group(void *communicator)
     return (int)nccl.abort(communicator);
 }
 
-static const char *error_text(int status)
-{
-    return nccl.error_text((ncclResult_t)status);
-}
-
-const struct cuda_nccl cuda_nccl_real = {.load = load,
+const struct cuda_nccl cuda_nccl_real = {.calls = {"NCCL", load, error_text},
                                          .version = version,
                                          .id = make_id,
                                          .open = open_group,
                                          .state = state,
                                          .add = add,
-                                         .abort = abort_group,
-                                         .error_text = error_text};
+                                         .abort = abort_group};
 #else
 CUDA_LIBRARY_ABSENT(cuda_nccl, "sums among GPUs", "nccl.h");
 #endif

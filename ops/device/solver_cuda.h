@@ -9,6 +9,7 @@
 
 #include "exec/device/kernel.h"
 #include "ops/device/launch_cuda.h"
+#include "ops/device/library_cuda.h"
 
 struct cuda_device;
 
@@ -47,21 +48,16 @@ struct cuda_lu_solution {
 
 /* The library functions that are called. Functions that return an int return a cusolverStatus_t. */
 struct cuda_solver {
-    int (*load)(struct error *err); /* ERR_UNAVAILABLE says what is missing */
-    int (*handle_new)(void **handle);
-    void (*handle_free)(void *handle);
-    int (*use)(void *handle, struct CUstream_st *stream); /* for the following calls */
+    struct cuda_library_calls calls;
     int (*workspace)(void *handle, const struct cuda_factors *factors, int *elements);
     int (*factor)(void *handle, const struct cuda_factors *factors);
     int (*solve)(void *handle, const struct cuda_lu_solution *solution);
-    const char *(*error_text)(int status);
 };
 
 extern const struct cuda_solver cuda_solver_real;
 
 /* Opens the library; prepare calls it before the first call. */
 int cuda_solver_open(struct cuda_device *d, struct error *err);
-void cuda_solver_close(struct cuda_device *d);
 
 /* Returns the workspace, in elements, that factors of that kind, type and n need. */
 int cuda_solver_workspace(struct cuda_device *d, const struct cuda_factors *factors, int *elements,

@@ -30,8 +30,9 @@ CUDA_LIBRARY(solver, FUNCTIONS, "factors of matrices",
 
 CUDA_LIBRARY_HANDLES(solver, cusolverDnHandle_t)
 
-static int bind_stream(void *handle, struct CUstream_st *stream)
+static int bind_stream(void *handle, struct CUstream_st *stream, void *no_workspace)
 {
+    (void)no_workspace;
     return (int)solver.set_stream(handle, stream);
 }
 
@@ -105,14 +106,11 @@ static const char *error_text(int status)
     }
 }
 
-const struct cuda_solver cuda_solver_real = {.load = load,
-                                             .handle_new = handle_new,
-                                             .handle_free = handle_free,
-                                             .use = bind_stream,
-                                             .workspace = workspace,
-                                             .factor = factor,
-                                             .solve = solve,
-                                             .error_text = error_text};
+const struct cuda_solver cuda_solver_real = {
+    .calls = {"cuSOLVER", load, error_text, handle_new, handle_free, bind_stream},
+    .workspace = workspace,
+    .factor = factor,
+    .solve = solve};
 #else
 CUDA_LIBRARY_ABSENT(cuda_solver, "factors of matrices", "cusolverDn.h");
 #endif

@@ -35,44 +35,27 @@ static size_t scratch_for(const struct cuda_batch_norm *launch)
 
 /* ---- by cuDNN ---- */
 
-static int own_norm(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_batch_norm(launch, stream);
-}
-
-static int before_norm(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_batch_norm_before(launch, stream);
-}
-
-static int after_norm(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_batch_norm_after(launch, stream);
-}
+CUDA_DNN_LAUNCHER(own_norm, cuda_batch_norm)
+CUDA_DNN_LAUNCHER(before_norm, cuda_batch_norm_before)
+CUDA_DNN_LAUNCHER(after_norm, cuda_batch_norm_after)
 
 static void norm_operands(const void *launch, struct cuda_dnn_operands *operands)
 {
     const struct cuda_batch_norm *l = launch;
     char *own = l->scratch;
-    *operands = (struct cuda_dnn_operands){.x = l->x,
-                                           .g = l->g,
-                                           .out = l->out[0],
-                                           .scale = l->scale,
-                                           .offset = l->offset,
-                                           .mean = l->mean,
-                                           .variance = l->g ? own : l->variance,
-                                           .vectors = {l->out[1], l->out[2]}};
-    if (!l->g && l->training) {
-        operands->vectors[0] = own;
-        operands->vectors[1] = own + (size_t)l->channels * (size_t)cuda_float_bytes(l->type);
-    }
+    bool makes_moments = !l->g && l->training;
+    operands->scale = l->scale;
+    operands->offset = l->offset;
+    operands->mean = l->mean;
+    operands->variance = l->g ? own : l->variance;
+    operands->vectors[0] = makes_moments ? own : l->out[1];
+    own += (size_t)l->channels * (size_t)cuda_float_bytes(l->type);
+    operands->vectors[1] = makes_moments ? own : l->out[2];
 }
 
 static void bind_norm(void *launch, const struct cuda_trial_memory *memory)
 {
     struct cuda_batch_norm *l = launch;
-    l->x = memory->images[0];
-    l->out[0] = memory->images[1];
     l->scale = memory->vectors[0];
     l->offset = memory->vectors[1];
     l->mean = memory->vectors[2];
@@ -82,29 +65,14 @@ static void bind_norm(void *launch, const struct cuda_trial_memory *memory)
     l->scratch = memory->scratch;
 }
 
-static void bind_norm_grad(void *launch, const struct cuda_trial_memory *memory)
-{
-    struct cuda_batch_norm *l = launch;
-    bind_norm(launch, memory);
-    l->g = memory->images[2];
-}
-
-static const struct cuda_dnn_family families[] = {
-    {.launch_bytes = sizeof(struct cuda_batch_norm),
-     .images = 2,
-     .own = own_norm,
-     .operands = norm_operands,
-     .before = before_norm,
-     .after = after_norm,
-     .bind = bind_norm},
-    {.launch_bytes = sizeof(struct cuda_batch_norm),
-     .images = 3,
-     .own = own_norm,
-     .operands = norm_operands,
-     .before = before_norm,
-     .after = after_norm,
-     .bind = bind_norm_grad},
-};
+#define FAMILY(...)                                                                                \
+    {                                                                                              \
+        .launch_bytes = sizeof(struct cuda_batch_norm), .x = offsetof(struct cuda_batch_norm, x),  \
+        .out = offsetof(struct cuda_batch_norm, out), .own = own_norm, .operands = norm_operands,  \
+        .before = before_norm, .after = after_norm, .bind = bind_norm, __VA_ARGS__                 \
+    }
+static const struct cuda_dnn_family families[] = {FAMILY(.g = 0),
+                                                  FAMILY(.g = offsetof(struct cuda_batch_norm, g))};
 
 /* ---- the kernels ---- */
 

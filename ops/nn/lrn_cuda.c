@@ -36,30 +36,12 @@ static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const st
 #define DNN_BIAS 1e-5
 #define DNN_BETA 0.01
 
-static int own_lrn(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_lrn(launch, stream);
-}
-
-static void lrn_operands(const void *launch, struct cuda_dnn_operands *operands)
-{
-    const struct cuda_lrn *l = launch;
-    operands->x = l->x;
-    operands->out = l->out;
-}
-
-static void bind_lrn(void *launch, const struct cuda_trial_memory *memory)
-{
-    struct cuda_lrn *l = launch;
-    l->x = memory->images[0];
-    l->out = memory->images[1];
-}
+CUDA_DNN_LAUNCHER(own_lrn, cuda_lrn)
 
 static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_lrn),
-                                              .images = 2,
-                                              .own = own_lrn,
-                                              .operands = lrn_operands,
-                                              .bind = bind_lrn};
+                                              .x = offsetof(struct cuda_lrn, x),
+                                              .out = offsetof(struct cuda_lrn, out),
+                                              .own = own_lrn};
 
 /* ---- the kernel ---- */
 

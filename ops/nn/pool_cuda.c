@@ -38,31 +38,21 @@ static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
     return window_dnn_axis(a, taken) && taken->pad < taken->size;
 }
 
-static int own_pool(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_pool(launch, stream);
-}
+CUDA_DNN_LAUNCHER(own_pool, cuda_pool)
 
-static void pool_operands(const void *launch, struct cuda_dnn_operands *operands)
-{
-    const struct cuda_pool *p = launch;
-    operands->x = p->image;
-    operands->g = p->gradient;
-    operands->out = p->result;
-}
+static const struct cuda_dnn_family means = {.launch_bytes = sizeof(struct cuda_pool),
+                                             .x = offsetof(struct cuda_pool, image),
+                                             .out = offsetof(struct cuda_pool, result),
+                                             .own = own_pool},
+                                    gradients = {.launch_bytes = sizeof(struct cuda_pool),
+                                                 .g = offsetof(struct cuda_pool, gradient),
+                                                 .out = offsetof(struct cuda_pool, result),
+                                                 .own = own_pool};
 
-static void bind_pool(void *launch, const struct cuda_trial_memory *memory)
+static const struct cuda_dnn_family *family_of(const struct cuda_pool *launch)
 {
-    struct cuda_pool *p = launch;
-    *(p->form == CUDA_AVG_POOL_GRAD ? &p->gradient : &p->image) = memory->images[0];
-    p->result = memory->images[1];
+    return launch->form == CUDA_AVG_POOL_GRAD ? &gradients : &means;
 }
-
-static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_pool),
-                                              .images = 2,
-                                              .own = own_pool,
-                                              .operands = pool_operands,
-                                              .bind = bind_pool};
 
 /* ---- the kernel ---- */
 
@@ -96,7 +86,7 @@ static int pool_prepare(struct kernel_setup *setup)
         !take_axis(&w.y, &op.y) || !take_axis(&w.x, &op.x))
         return 0;
     struct cuda_pool launch = describe(state->launch, out->type, &w, image);
-    return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
+    return cuda_dnn_choose_op(setup, family_of(&launch), &op, &launch, 0, &state->dnn);
 }
 
 static int pool_run(struct kernel_call *call)
@@ -114,7 +104,7 @@ static int pool_run(struct kernel_call *call)
     launch.output = call->n_in == 3 ? call->in[1]->data : NULL;
     launch.gradient = call->n_in > 1 ? call->in[call->n_in - 1]->data : NULL;
     launch.result = out->data;
-    return cuda_dnn_launch(call, &state->dnn, &family, &launch);
+    return cuda_dnn_launch(call, &state->dnn, family_of(&launch), &launch);
 }
 
 const struct kernel_code kernel_cuda_pool = {

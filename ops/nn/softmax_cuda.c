@@ -19,30 +19,12 @@ struct cuda_softmax_state {
     enum cuda_softmax_form form;
 };
 
-static int own_softmax(const void *launch, struct CUstream_st *stream)
-{
-    return cuda_softmax(launch, stream);
-}
-
-static void softmax_operands(const void *launch, struct cuda_dnn_operands *operands)
-{
-    const struct cuda_softmax *s = launch;
-    operands->x = s->x;
-    operands->out = s->y;
-}
-
-static void bind_softmax(void *launch, const struct cuda_trial_memory *memory)
-{
-    struct cuda_softmax *s = launch;
-    s->x = memory->images[0];
-    s->y = memory->images[1];
-}
+CUDA_DNN_LAUNCHER(own_softmax, cuda_softmax)
 
 static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_softmax),
-                                              .images = 2,
-                                              .own = own_softmax,
-                                              .operands = softmax_operands,
-                                              .bind = bind_softmax};
+                                              .x = offsetof(struct cuda_softmax, x),
+                                              .out = offsetof(struct cuda_softmax, y),
+                                              .own = own_softmax};
 
 static int choose(struct kernel_setup *setup, struct cuda_softmax_state *state)
 {
@@ -102,8 +84,7 @@ static bool is_repeated(const struct shape *has, const struct shape *shape)
 
 static size_t matrix_bytes(const struct shape *shape, enum dtype type)
 {
-    size_t bytes = (size_t)shape_bytes(shape, type);
-    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    return ALIGN_UP((size_t)shape_bytes(shape, type));
 }
 
 /* Returns the scratch memory that `shape` needs for inputs of these shapes. */

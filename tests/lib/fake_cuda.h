@@ -51,6 +51,11 @@ extern const struct cuda_solver fake_cuda_solver;
 extern const struct cuda_dnn fake_cuda_dnn;
 extern const struct cuda_nccl fake_cuda_nccl;
 
+/* Returns whether TF_TEST_DEVICE_LACKS names it. */
+bool fake_lacks(const char *what);
+/* A library's load: fails if the machine lacks the library, which is there for `use`. */
+int fake_load(const char *what, const char *use, struct error *err);
+
 /* Each open device holds its card. */
 struct fake_card *fake_card_hold(int index);
 void fake_card_drop(struct fake_card *card);

@@ -3,11 +3,11 @@
  * cuBLAS in the tests: loops over matrices in the layout of its manual, which refuse what it
  * refuses. Sums are in float64. TF_TEST_DEVICE_LACKS=blas: there is no such library.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "lib/fake_cuda.h"
+#include "ops/device/kernel_cuda.h"
 #include "tensor/tensor.h"
 
 enum { BLAS_INVALID = 7, BLAS_NO_STREAM = 1 };
@@ -20,10 +20,7 @@ struct fake_blas {
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "blas"))
-        return error_set(err, ERR_UNAVAILABLE, "the fake library of matrix products is not there");
-    return 0;
+    return fake_load("blas", "matrix products", err);
 }
 
 static int handle_new(void **handle)
@@ -38,19 +35,11 @@ static void handle_free(void *handle)
     mem_free(handle);
 }
 
-static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t bytes)
+static int use(void *handle, struct CUstream_st *stream, void *workspace)
 {
     struct fake_blas *blas = handle;
-    blas->is_ready = stream && workspace && bytes == WORKSPACE_BYTES;
+    blas->is_ready = stream && workspace;
     return blas->is_ready ? 0 : BLAS_INVALID;
-}
-
-static enum dtype type_of(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? FLOAT64
-           : type == CUDA_FLOAT16  ? FLOAT16
-           : type == CUDA_BFLOAT16 ? BFLOAT16
-                                   : FLOAT32;
 }
 
 static bool is_valid(const struct cuda_gemm *g)
@@ -82,8 +71,8 @@ static double rounded(const struct cuda_gemm *g, double x)
 
 static double product_at(const struct cuda_gemm *g, int64_t batch, int64_t i, int64_t j)
 {
-    struct tensor a = matrix(type_of(g->type), g->a, g->step_a, batch);
-    struct tensor b = matrix(type_of(g->type), g->b, g->step_b, batch);
+    struct tensor a = matrix(cuda_dtype(g->type), g->a, g->step_a, batch);
+    struct tensor b = matrix(cuda_dtype(g->type), g->b, g->step_b, batch);
     double sum = 0;
     for (int64_t k = 0; k < g->k; k++)
         sum +=
@@ -98,7 +87,7 @@ static int gemm(void *handle, const struct cuda_gemm *g)
         return BLAS_NO_STREAM;
     if (!is_valid(g))
         return BLAS_INVALID;
-    enum dtype result = g->wide_result && g->type != CUDA_FLOAT64 ? FLOAT32 : type_of(g->type);
+    enum dtype result = g->wide_result && g->type != CUDA_FLOAT64 ? FLOAT32 : cuda_dtype(g->type);
     for (int64_t batch = 0; batch < g->batches; batch++) {
         struct tensor c = matrix(result, g->c, g->step_c, batch);
         for (int64_t j = 0; j < g->n; j++)
@@ -155,8 +144,8 @@ static int trsm(void *handle, const struct cuda_trsm *t)
     if (!is_valid_trsm(t))
         return BLAS_INVALID;
     for (int64_t batch = 0; batch < t->batches; batch++) {
-        struct tensor a = matrix(type_of(t->type), t->a, t->step_a, batch);
-        struct tensor b = matrix(type_of(t->type), t->b, t->step_b, batch);
+        struct tensor a = matrix(cuda_dtype(t->type), t->a, t->step_a, batch);
+        struct tensor b = matrix(cuda_dtype(t->type), t->b, t->step_b, batch);
         for (int64_t line = 0; line < (t->right ? t->m : t->n); line++)
             solve_line(t, &a, &b, line);
     }
@@ -168,11 +157,7 @@ static const char *error_text(int status)
     return status == BLAS_INVALID ? "an argument is invalid" : "no stream is set";
 }
 
-const struct cuda_blas fake_cuda_blas = {.load = load,
-                                         .workspace_bytes = WORKSPACE_BYTES,
-                                         .handle_new = handle_new,
-                                         .handle_free = handle_free,
-                                         .use = use,
-                                         .gemm = gemm,
-                                         .trsm = trsm,
-                                         .error_text = error_text};
+const struct cuda_blas fake_cuda_blas = {
+    .calls = {"cuBLAS", load, error_text, handle_new, handle_free, use, WORKSPACE_BYTES},
+    .gemm = gemm,
+    .trsm = trsm};

@@ -7,11 +7,11 @@
  * no fixed order, begins at the other end every second time.
  * TF_TEST_DEVICE_LACKS=lt: there is no such library.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "lib/fake_cuda.h"
+#include "ops/device/kernel_cuda.h"
 #include "tensor/tensor.h"
 
 enum { LT_INVALID = 7, LT_NOT_SUPPORTED = 15 };
@@ -23,11 +23,7 @@ struct fake_lt {
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "lt"))
-        return error_set(err, ERR_UNAVAILABLE,
-                         "the fake library of chosen matrix products is not there");
-    return 0;
+    return fake_load("lt", "chosen matrix products", err);
 }
 
 static int version(void)
@@ -120,14 +116,6 @@ static struct tensor array_of(enum dtype type, const void *data)
     return tensor_borrow(type, &shape, (void *)(uintptr_t)data);
 }
 
-static enum dtype type_of(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? FLOAT64
-           : type == CUDA_FLOAT16  ? FLOAT16
-           : type == CUDA_BFLOAT16 ? BFLOAT16
-                                   : FLOAT32;
-}
-
 struct product_loops {
     const struct cuda_gemm *g;
     struct tensor a, b, c;
@@ -193,10 +181,10 @@ static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_al
     int status = check(g, a, room);
     if (status)
         return status;
-    enum dtype result = g->wide_result && g->type != CUDA_FLOAT64 ? FLOAT32 : type_of(g->type);
+    enum dtype result = g->wide_result && g->type != CUDA_FLOAT64 ? FLOAT32 : cuda_dtype(g->type);
     struct product_loops l = {.g = g,
-                              .a = array_of(type_of(g->type), g->a),
-                              .b = array_of(type_of(g->type), g->b),
+                              .a = array_of(cuda_dtype(g->type), g->a),
+                              .b = array_of(cuda_dtype(g->type), g->b),
                               .c = array_of(result, g->c),
                               .backwards =
                                   a->id == ANY_ORDER && atomic_fetch_add(&lt->runs, 1) % 2};
@@ -209,11 +197,9 @@ static const char *error_text(int status)
     return status == LT_INVALID ? "an argument is invalid" : "it has no such algorithm";
 }
 
-const struct cuda_lt fake_cuda_lt = {.load = load,
-                                     .version = version,
-                                     .handle_new = handle_new,
-                                     .handle_free = handle_free,
-                                     .find = find,
-                                     .time = time_gemm,
-                                     .gemm = gemm,
-                                     .error_text = error_text};
+const struct cuda_lt fake_cuda_lt = {
+    .calls = {"cuBLASLt", load, error_text, handle_new, handle_free},
+    .version = version,
+    .find = find,
+    .time = time_gemm,
+    .gemm = gemm};

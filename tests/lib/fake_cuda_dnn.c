@@ -6,20 +6,17 @@
  * another order each time; 1 is the best by shapes, 2 by measurement: it is called Winograd's and
  * is not used where results must be exact. TF_TEST_DEVICE_LACKS=dnn: there is no such library.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "lib/fake_cuda_dnn.h"
+#include "ops/device/kernel_cuda.h"
 
 enum { FAST, BY_SHAPES, BY_TIME, N_ALGORITHMS };
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "dnn"))
-        return error_set(err, ERR_UNAVAILABLE, "the fake library of convolutions is not there");
-    return 0;
+    return fake_load("dnn", "convolutions", err);
 }
 
 static int version(void)
@@ -38,8 +35,9 @@ static void handle_free(void *handle)
     mem_free(handle);
 }
 
-static int use(void *handle, struct CUstream_st *stream)
+static int use(void *handle, struct CUstream_st *stream, void *no_workspace)
 {
+    (void)no_workspace;
     ((struct fake_dnn *)handle)->stream = (struct cuda_stream *)stream;
     return stream ? 0 : DNN_BAD_PARAM;
 }
@@ -90,9 +88,8 @@ struct fake_steps fake_dnn_steps(bool nchw, int64_t channels, int64_t height, in
 
 struct tensor fake_dnn_array(enum cuda_type type, const void *data)
 {
-    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
     struct shape shape = shape_vector(INT32_MAX);
-    return tensor_borrow(types[type], &shape, (void *)(uintptr_t)data);
+    return tensor_borrow(cuda_dtype(type), &shape, (void *)(uintptr_t)data);
 }
 
 struct loops {
@@ -286,13 +283,10 @@ static const char *error_text(int status)
                                      : "it has no such algorithm";
 }
 
-const struct cuda_dnn fake_cuda_dnn = {.load = load,
-                                       .version = version,
-                                       .handle_new = handle_new,
-                                       .handle_free = handle_free,
-                                       .use = use,
-                                       .find = find,
-                                       .conv = conv,
-                                       .spreads = spreads,
-                                       .error_text = error_text,
-                                       .ops = &fake_cuda_dnn_ops};
+const struct cuda_dnn fake_cuda_dnn = {
+    .calls = {"cuDNN", load, error_text, handle_new, handle_free, use},
+    .version = version,
+    .find = find,
+    .conv = conv,
+    .spreads = spreads,
+    .ops = &fake_cuda_dnn_ops};

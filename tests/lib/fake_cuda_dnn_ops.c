@@ -17,8 +17,7 @@
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "dnn-ops"))
+    if (fake_lacks("dnn-ops"))
         return error_set(err, ERR_UNAVAILABLE, "the fake library has convolutions alone");
     return 0;
 }
@@ -369,4 +368,4 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
 }
 
 const struct cuda_dnn_ops fake_cuda_dnn_ops = {
-    .load = load, .describe = describe, .free = undescribe, .run = run};
+    .calls = {.load = load}, .describe = describe, .free = undescribe, .run = run};

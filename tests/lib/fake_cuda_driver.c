@@ -117,6 +117,13 @@ bool fake_lacks(const char *what)
     return text && !strcmp(text, what);
 }
 
+int fake_load(const char *what, const char *use, struct error *err)
+{
+    return fake_lacks(what)
+               ? error_set(err, ERR_UNAVAILABLE, "the fake library of %s is not there", use)
+               : 0;
+}
+
 static int versions(int *driver, int *runtime)
 {
     *runtime = 13000;

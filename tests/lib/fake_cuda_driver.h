@@ -22,8 +22,6 @@ struct fake_card *fake_current(void);
 struct fake_card *fake_card_at(int index);
 /* Keeps the error, which CUDA would report at the end of a capture; returns FAKE_SPOILT. */
 int fake_spoilt(const struct error *err);
-/* TF_TEST_DEVICE_LACKS */
-bool fake_lacks(const char *what);
 
 /* ---- fake_cuda_copy.c ---- */
 

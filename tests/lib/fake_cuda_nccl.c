@@ -49,10 +49,7 @@ static int number_from(const char *name, int otherwise)
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "nccl"))
-        return error_set(err, ERR_UNAVAILABLE, "the fake library of sums among GPUs is not there");
-    return 0;
+    return fake_load("nccl", "sums among GPUs", err);
 }
 
 static int version(int *number)
@@ -293,11 +290,10 @@ static const char *error_text(int status)
     return status == NCCL_SYSTEM ? "a call of the system has failed" : "an argument is invalid";
 }
 
-const struct cuda_nccl fake_cuda_nccl = {.load = load,
+const struct cuda_nccl fake_cuda_nccl = {.calls = {"NCCL", load, error_text},
                                          .version = version,
                                          .id = make_id,
                                          .open = open_group,
                                          .state = state,
                                          .add = add,
-                                         .abort = abort_group,
-                                         .error_text = error_text};
+                                         .abort = abort_group};

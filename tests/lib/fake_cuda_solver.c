@@ -6,7 +6,6 @@
  * TF_TEST_DEVICE_LACKS=solver: there is no such library.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -28,10 +27,7 @@ struct column_matrix {
 
 static int load(struct error *err)
 {
-    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
-    if (lacks && !strcmp(lacks, "solver"))
-        return error_set(err, ERR_UNAVAILABLE, "the fake library of factors is not there");
-    return 0;
+    return fake_load("solver", "factors", err);
 }
 
 static int handle_new(void **handle)
@@ -46,9 +42,10 @@ static void handle_free(void *handle)
     mem_free(handle);
 }
 
-static int use(void *handle, struct CUstream_st *stream)
+static int use(void *handle, struct CUstream_st *stream, void *no_workspace)
 {
     struct fake_solver *solver = handle;
+    (void)no_workspace;
     solver->is_ready = stream;
     return solver->is_ready ? 0 : SOLVER_INVALID;
 }
@@ -265,11 +262,8 @@ static const char *error_text(int status)
     return status == SOLVER_INVALID ? "an argument is invalid" : "no stream is set";
 }
 
-const struct cuda_solver fake_cuda_solver = {.load = load,
-                                             .handle_new = handle_new,
-                                             .handle_free = handle_free,
-                                             .use = use,
-                                             .workspace = workspace,
-                                             .factor = factor,
-                                             .solve = solve,
-                                             .error_text = error_text};
+const struct cuda_solver fake_cuda_solver = {
+    .calls = {"cuSOLVER", load, error_text, handle_new, handle_free, use},
+    .workspace = workspace,
+    .factor = factor,
+    .solve = solve};

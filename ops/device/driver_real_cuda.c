@@ -27,6 +27,13 @@ static int result(cudaError_t error)
     return (int)error;
 }
 
+/* Defines a function of the table that is one call of CUDA's. */
+#define CALL(name, parameters, call)                                                               \
+    static int name parameters                                                                     \
+    {                                                                                              \
+        return result(call);                                                                       \
+    }
+
 /* ---- the device ---- */
 
 static int versions(int *driver, int *runtime)
@@ -35,10 +42,7 @@ static int versions(int *driver, int *runtime)
     return error ? error : result(cudaRuntimeGetVersion(runtime));
 }
 
-static int device_count(int *count)
-{
-    return result(cudaGetDeviceCount(count));
-}
+CALL(device_count, (int *count), cudaGetDeviceCount(count))
 
 static int card(int device, struct cuda_card *card)
 {
@@ -53,15 +57,8 @@ static int card(int device, struct cuda_card *card)
     return error;
 }
 
-static int set_device(int device)
-{
-    return result(cudaSetDevice(device));
-}
-
-static int device_wait(void)
-{
-    return result(cudaDeviceSynchronize());
-}
+CALL(set_device, (int device), cudaSetDevice(device))
+CALL(device_wait, (void), cudaDeviceSynchronize())
 
 static const char *error_text(int error)
 {
@@ -75,15 +72,10 @@ static cudaStream_t real_stream(struct cuda_stream *stream)
     return (cudaStream_t)stream;
 }
 
-static int memory_alloc(struct cuda_stream *stream, size_t bytes, void **memory)
-{
-    return result(cudaMallocAsync(memory, bytes, real_stream(stream)));
-}
-
-static int memory_free(struct cuda_stream *stream, void *memory)
-{
-    return result(cudaFreeAsync(memory, real_stream(stream)));
-}
+CALL(memory_alloc, (struct cuda_stream * stream, size_t bytes, void **memory),
+     cudaMallocAsync(memory, bytes, real_stream(stream)))
+CALL(memory_free, (struct cuda_stream * stream, void *memory),
+     cudaFreeAsync(memory, real_stream(stream)))
 
 static int memory_keep(int device)
 {
@@ -101,25 +93,11 @@ static int memory_trim(int device)
     return error ? error : result(cudaMemPoolTrimTo(pool, 0));
 }
 
-static int host_alloc(size_t bytes, void **memory)
-{
-    return result(cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
-}
-
-static int host_free(void *memory)
-{
-    return result(cudaFreeHost(memory));
-}
-
-static int host_register(void *memory, size_t bytes)
-{
-    return result(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
-}
-
-static int host_unregister(void *memory)
-{
-    return result(cudaHostUnregister(memory));
-}
+CALL(host_alloc, (size_t bytes, void **memory), cudaHostAlloc(memory, bytes, cudaHostAllocPortable))
+CALL(host_free, (void *memory), cudaFreeHost(memory))
+CALL(host_register, (void *memory, size_t bytes),
+     cudaHostRegister(memory, bytes, cudaHostRegisterPortable))
+CALL(host_unregister, (void *memory), cudaHostUnregister(memory))
 
 /* ---- streams ---- */
 
@@ -131,22 +109,13 @@ static int stream_new(struct cuda_stream **stream)
     return error;
 }
 
-static int stream_free(struct cuda_stream *stream)
-{
-    return result(cudaStreamDestroy(real_stream(stream)));
-}
-
-static int stream_wait(struct cuda_stream *stream, struct cuda_event *event)
-{
-    return result(cudaStreamWaitEvent(real_stream(stream), (cudaEvent_t)event, 0));
-}
-
-static int copy(struct cuda_stream *stream, void *to, const void *from, size_t bytes,
-                enum cuda_direction direction)
-{
-    return result(
-        cudaMemcpyAsync(to, from, bytes, (enum cudaMemcpyKind)direction, real_stream(stream)));
-}
+CALL(stream_free, (struct cuda_stream * stream), cudaStreamDestroy(real_stream(stream)))
+CALL(stream_wait, (struct cuda_stream * stream, struct cuda_event *event),
+     cudaStreamWaitEvent(real_stream(stream), (cudaEvent_t)event, 0))
+CALL(copy,
+     (struct cuda_stream * stream, void *to, const void *from, size_t bytes,
+      enum cuda_direction direction),
+     cudaMemcpyAsync(to, from, bytes, (enum cudaMemcpyKind)direction, real_stream(stream)))
 
 /* ---- peers ---- */
 
@@ -173,11 +142,9 @@ static int peer_enable(int device, int other)
     return error ? error : result(cudaMemPoolSetAccess(pool, &access, 1));
 }
 
-static int copy_peer(struct cuda_stream *stream, const struct cuda_peer_copy *copy)
-{
-    return result(cudaMemcpyPeerAsync(copy->to, copy->to_device, copy->from, copy->from_device,
-                                      copy->bytes, real_stream(stream)));
-}
+CALL(copy_peer, (struct cuda_stream * stream, const struct cuda_peer_copy *copy),
+     cudaMemcpyPeerAsync(copy->to, copy->to_device, copy->from, copy->from_device, copy->bytes,
+                         real_stream(stream)))
 
 /* ---- events ---- */
 
@@ -190,37 +157,18 @@ static int event_new(bool timed, struct cuda_event **event)
     return error;
 }
 
-static int event_free(struct cuda_event *event)
-{
-    return result(cudaEventDestroy((cudaEvent_t)event));
-}
-
-static int event_record(struct cuda_event *event, struct cuda_stream *stream)
-{
-    return result(cudaEventRecord((cudaEvent_t)event, real_stream(stream)));
-}
-
-static int event_query(struct cuda_event *event)
-{
-    return result(cudaEventQuery((cudaEvent_t)event));
-}
-
-static int event_wait(struct cuda_event *event)
-{
-    return result(cudaEventSynchronize((cudaEvent_t)event));
-}
-
-static int event_elapsed(float *milliseconds, struct cuda_event *from, struct cuda_event *to)
-{
-    return result(cudaEventElapsedTime(milliseconds, (cudaEvent_t)from, (cudaEvent_t)to));
-}
+CALL(event_free, (struct cuda_event * event), cudaEventDestroy((cudaEvent_t)event))
+CALL(event_record, (struct cuda_event * event, struct cuda_stream *stream),
+     cudaEventRecord((cudaEvent_t)event, real_stream(stream)))
+CALL(event_query, (struct cuda_event * event), cudaEventQuery((cudaEvent_t)event))
+CALL(event_wait, (struct cuda_event * event), cudaEventSynchronize((cudaEvent_t)event))
+CALL(event_elapsed, (float *milliseconds, struct cuda_event *from, struct cuda_event *to),
+     cudaEventElapsedTime(milliseconds, (cudaEvent_t)from, (cudaEvent_t)to))
 
 /* ---- captured work ---- */
 
-static int capture_begin(struct cuda_stream *stream)
-{
-    return result(cudaStreamBeginCapture(real_stream(stream), cudaStreamCaptureModeThreadLocal));
-}
+CALL(capture_begin, (struct cuda_stream * stream),
+     cudaStreamBeginCapture(real_stream(stream), cudaStreamCaptureModeThreadLocal))
 
 static int capture_end(struct cuda_stream *stream, struct cuda_graph **graph)
 {
@@ -235,15 +183,9 @@ static int capture_end(struct cuda_stream *stream, struct cuda_graph **graph)
     return error;
 }
 
-static int graph_launch(struct cuda_graph *graph, struct cuda_stream *stream)
-{
-    return result(cudaGraphLaunch((cudaGraphExec_t)graph, real_stream(stream)));
-}
-
-static int graph_free(struct cuda_graph *graph)
-{
-    return result(cudaGraphExecDestroy((cudaGraphExec_t)graph));
-}
+CALL(graph_launch, (struct cuda_graph * graph, struct cuda_stream *stream),
+     cudaGraphLaunch((cudaGraphExec_t)graph, real_stream(stream)))
+CALL(graph_free, (struct cuda_graph * graph), cudaGraphExecDestroy((cudaGraphExec_t)graph))
 
 const struct cuda_driver cuda_driver_real = {
     .versions = versions,

@@ -116,9 +116,7 @@ DEVICE_INLINE double activation_softplus_grad(double gradient, double x)
     };
 namespace
 {
-BINARY_OPS(BINARY_OP)
-ACTIVATION_MASK_GRADS(BINARY_OP)
-ACTIVATION_CURVE_GRADS(BINARY_OP)
+OPS_OF_TWO(BINARY_OP)
 } // namespace
 
 #endif

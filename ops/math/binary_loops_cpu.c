@@ -10,6 +10,7 @@
 
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/nn/activation_math.h"
 
 #define INTEGER_DIVISION(T, name, minimum)                                                         \
     /* Toward zero. The one quotient that does not fit wraps around. */                            \
@@ -135,7 +136,7 @@ static double (*volatile power_float64)(double, double) = pow;
     COMPARE_LOOP(name##_complex64, float complex, float complex, element)                          \
     COMPARE_LOOP(name##_bool, uint8_t, uint8_t, element)
 #define LOGIC_LOOP(op, name, element) BINARY_LOOP(name, uint8_t, uint8_t, element)
-BINARY_OPS(BINARY_LOOPS)
+OPS_OF_TWO(BINARY_LOOPS)
 ORDER_OPS(COMPARE_LOOPS)
 EQUALITY_OPS(COMPARE_LOOPS)
 EQUALITY_OPS(OTHER_LOOPS)
@@ -148,7 +149,7 @@ LOGIC_OPS(LOGIC_LOOP)
 #define LOGIC_ROW(op, name, element) ELEMENT_ROW(op, BOOL, name, MOVE)
 /* clang-format off */
 static const struct binary_row rows[] = {
-    BINARY_OPS(ELEMENT_ROWS)
+    OPS_OF_TWO(ELEMENT_ROWS)
     ORDER_OPS(COMPARE_ROWS)
     EQUALITY_OPS(COMPARE_ROWS)
     EQUALITY_OPS(OTHER_ROWS)

@@ -59,6 +59,7 @@
 #define ACTIVATION_CURVES(X)                                                                       \
     X(Elu, elu, FLOATS, COMPUTE, x < 0 ? BY_FLOAT(activation_expm1)(x) : x, 0)                     \
     X(Softplus, softplus, FLOATS, COMPUTE, BY_FLOAT(activation_softplus)(x), 0)
+#define OPS_OF_ONE(X) UNARY_OPS(X) ACTIVATION_MASKS(X) ACTIVATION_CURVES(X)
 
 /* ---- two operands ---- */
 
@@ -89,6 +90,7 @@
 #define ACTIVATION_CURVE_GRADS(X)                                                                  \
     X(EluGrad, elu_grad, FLOATS, MOVE, y < 0 ? x * (y + 1) : x, 0)                                 \
     X(SoftplusGrad, softplus_grad, FLOATS, COMPUTE, BY_FLOAT(activation_softplus_grad)(x, y), 0)
+#define OPS_OF_TWO(X) BINARY_OPS(X) ACTIVATION_MASK_GRADS(X) ACTIVATION_CURVE_GRADS(X)
 
 /* ---- results are booleans: X(op, loop, element) ---- */
 

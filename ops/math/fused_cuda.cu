@@ -10,9 +10,6 @@
 #include "ops/math/arithmetic_ops_cuda.cuh"
 #include "ops/math/unary_ops_cuda.cuh"
 
-#define OPS_OF_ONE(X) UNARY_OPS(X) ACTIVATION_MASKS(X) ACTIVATION_CURVES(X)
-#define OPS_OF_TWO(X) BINARY_OPS(X) ACTIVATION_MASK_GRADS(X) ACTIVATION_CURVE_GRADS(X)
-
 #define NUMBER(op, ...) FUSED_##op,
 #define NAME(op, ...) #op,
 enum fused_op {

@@ -9,6 +9,7 @@
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
+#include "ops/nn/activation_math.h"
 
 static double sigmoid(double x)
 {
@@ -52,14 +53,14 @@ enum { QUADRANTS_sin, QUADRANTS_cos }; /* added to x to make it a sine */
     }                                                                                              \
     UNARY_LOOP(name##_float64, double, double, hidden_##name(x))
 
-UNARY_OPS(UNARY_LOOPS)
+OPS_OF_ONE(UNARY_LOOPS)
 UNARY_LOOP_TO(is_nan_float32, float, float, uint8_t, x != x)
 UNARY_LOOP_TO(is_nan_float64, double, double, uint8_t, x != x)
 UNARY_LOOP(logical_not, uint8_t, uint8_t, !x)
 
 /* clang-format off */
 static const struct unary_row rows[] = {
-    UNARY_OPS(ELEMENT_ROWS)
+    OPS_OF_ONE(ELEMENT_ROWS)
     FLOATS_ROWS(IsNan, is_nan, MOVE)
     ELEMENT_ROW(LogicalNot, BOOL, logical_not, MOVE)
 };

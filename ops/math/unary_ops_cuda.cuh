@@ -60,9 +60,7 @@ BY_TYPE(activation_softplus, activation_softplus_float32(x), activation_softplus
     };
 namespace
 {
-UNARY_OPS(UNARY_OP)
-ACTIVATION_MASKS(UNARY_OP)
-ACTIVATION_CURVES(UNARY_OP)
+OPS_OF_ONE(UNARY_OP)
 } // namespace
 
 #endif

@@ -1,84 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations: loops over one or two arrays. Those that map 0 to 0 (and, given two arrays, a
- * gradient of 0 to 0) keep the layout of their input, and also run over the padding of its blocks.
+ * Activations: element-wise loops of one or two arrays. Those that map 0 to 0 (and, given two
+ * arrays, a gradient of 0 to 0) keep the layout of their input, and also run over the padding of
+ * its blocks.
  */
-#include "ops/nn/activation_cpu.h"
-
-#include <math.h>
-#include <string.h>
-
+#include "base/memory.h"
 #include "ops/device/chain_cpu.h"
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/activation_math.h"
 #include "ops/nn/checks.h"
 
-#define ACTIVATION_LOOP_OF(name, type, twin, arguments, element)                                   \
-    static void name(int64_t n, const void *px, const void *py, void *pout)                        \
-    {                                                                                              \
-        ELEMENT_TYPES(type, twin)                                                                  \
-        const type *xs = px, *ys = py;                                                             \
-        type *out = pout;                                                                          \
-        (void)ys;                                                                                  \
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                        \
-        {                                                                                          \
-            type arguments;                                                                        \
-            out[i] = element;                                                                      \
-        }                                                                                          \
-    }
-#define ONE x = xs[i]
-#define TWO x = xs[i], y = ys[i]
-#define ACTIVATION_LOOP(name, type, twin, element)                                                 \
-    ACTIVATION_LOOP_OF(name, type, twin, ONE, element)
-#define GRAD_LOOP(name, type, twin, element) ACTIVATION_LOOP_OF(name, type, twin, TWO, element)
-#define LOOPS(op, name, types, grain, ...) types##_LOOPS(ACTIVATION, name, __VA_ARGS__)
-#define GRAD_LOOPS(op, name, types, grain, ...) types##_LOOPS(GRAD, name, __VA_ARGS__)
-ACTIVATION_MASKS(LOOPS)
-ACTIVATION_CURVES(LOOPS)
-ACTIVATION_MASK_GRADS(GRAD_LOOPS)
-ACTIVATION_CURVE_GRADS(GRAD_LOOPS)
-
-struct activation_row {
-    const char *op;
-    enum dtype type;
-    activation_loop *loop;
-    const char *name;
-    int64_t grain;
-};
-
-/* clang-format off */
-static const struct activation_row masks[] = {
-    ACTIVATION_MASKS(ELEMENT_ROWS)
-    ACTIVATION_MASK_GRADS(ELEMENT_ROWS)
-    {0},
-}, curves[] = {
-    ACTIVATION_CURVES(ELEMENT_ROWS)
-    ACTIVATION_CURVE_GRADS(ELEMENT_ROWS)
-    {0},
-};
-/* clang-format on */
-
-static const struct activation_row *find_row(const char *op, enum dtype type, bool *keeps_zero)
-{
-    for (int is_curve = 0; is_curve < 2; is_curve++)
-        for (const struct activation_row *row = is_curve ? curves : masks; row->op; row++)
-            if (row->type == type && !strcmp(row->op, op)) {
-                *keeps_zero = !is_curve;
-                return row;
-            }
-    return NULL;
-}
-
-activation_loop *activation_find(const char *op, enum dtype type, bool *keeps_zero)
-{
-    const struct activation_row *row = find_row(op, type, keeps_zero);
-    return row ? row->loop : NULL;
-}
-
 struct activation_state {
-    struct arrivals arrivals; /* first */
-    activation_loop *loop;
+    struct arrivals arrivals;      /* first */
+    const struct unary_row *unary; /* one of them is set */
+    const struct binary_row *binary;
     int64_t grain;
     size_t item_bytes;
     const struct layout *layout;
@@ -88,13 +23,14 @@ static int prepare(struct kernel_setup *setup)
 {
     const char *op = setup->node->op->def->name;
     enum dtype type = setup->in_types[0].type;
-    bool ignored;
-    const struct activation_row *row = find_row(op, type, &ignored);
-    if (!row)
+    const struct unary_row *unary = setup->n_in == 1 ? unary_find(op, type) : NULL;
+    const struct binary_row *binary = setup->n_in == 2 ? binary_find(op, type) : NULL;
+    if (!unary && !binary)
         return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(type));
     struct activation_state *state = setup->state = mem_alloc(sizeof *state);
-    state->loop = row->loop;
-    state->grain = row->grain;
+    state->unary = unary;
+    state->binary = binary;
+    state->grain = unary ? unary->grain : binary->grain;
     state->item_bytes = dtype_bytes(type);
     /* All operands get the layout of the first that has one. */
     const struct layout *const *in = setup->in_layouts, *wanted[2];
@@ -117,10 +53,12 @@ struct activation_work {
 static int run_part(void *context, int64_t begin, int64_t end)
 {
     const struct activation_work *part = context;
-    size_t offset = (size_t)begin * part->state->item_bytes;
-    part->state->loop(end - begin, part->x + offset, part->y ? part->y + offset : NULL,
-                      part->out + offset);
-    return 0;
+    const struct activation_state *state = part->state;
+    size_t offset = (size_t)begin * state->item_bytes;
+    const char *x = part->x + offset;
+    return state->unary ? state->unary->loop(end - begin, x, part->out + offset)
+                        : state->binary->loop(end - begin, x, part->y + offset, part->out + offset,
+                                              BINARY_BOTH);
 }
 
 static int run(struct kernel_call *call)

@@ -11,7 +11,6 @@
 
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/activation_cpu.h"
 #include "ops/nn/bias_cpu.h"
 #include "ops/nn/format.h"
 
@@ -20,7 +19,6 @@
 struct epilogue_step { /* one of the loops is set */
     bias_loop *bias;   /* with the bias from: */
     int input;
-    activation_loop *activation;
     unary_loop *unary;
 };
 
@@ -40,23 +38,28 @@ extern const struct kernel_code kernel_matmul, kernel_conv;
 
 /* ---- made once ---- */
 
+static bool is_mask(const char *op)
+{
+#define IS(name, ...) || !strcmp(op, #name)
+    return false ACTIVATION_MASKS(IS);
+#undef IS
+}
+
 static int find_step(struct kernel_setup *setup, const char *op, int *n_biases,
                      struct epilogue_step *step, bool *keeps_zero)
 {
     enum dtype type = setup->in_types[0].type;
     const struct unary_row *unary = unary_find(op, type);
+    *keeps_zero = is_mask(op);
     if (!strcmp(op, "BiasAdd")) {
         step->bias = bias_add_loop(type);
         step->input = FUSED_PRODUCT_INPUTS + (*n_biases)++;
         *keeps_zero = true;
         return 0;
     }
-    step->unary = unary ? unary->loop : NULL;
-    *keeps_zero = false;
     if (!unary)
-        step->activation = activation_find(op, type, keeps_zero);
-    if (!unary && !step->activation)
         return kernel_setup_fail(setup, "no loop for %s of 1 %s", op, dtype_name(type));
+    step->unary = unary->loop;
     return 0;
 }
 
@@ -144,8 +147,6 @@ static int epilogue_body(void *context, int64_t begin, int64_t end)
                 for (int64_t j = at; j < at + n; j++)
                     step->bias(&work->channels, j, work->data, work->in[step->input]->data,
                                work->data);
-            else if (step->activation)
-                step->activation(n * work->row, first, NULL, first);
             else
                 step->unary(n * work->row, first, first);
         }

@@ -8,10 +8,8 @@
 #define ROWS(op, loop, types, ...) types##_ROWS(op, void)
 
 /* clang-format off */
-static const cuda_binary_row rows[] = {
-    BINARY_OPS(ROWS)
-    ACTIVATION_MASK_GRADS(ROWS)
-    ACTIVATION_CURVE_GRADS(ROWS)
+static const element_row<cuda_binary_launcher> rows[] = {
+    OPS_OF_TWO(ROWS)
 };
 /* clang-format on */
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernel of element-wise ops of two arrays, and table rows for them. An op is a struct with
- * `of(x, y, code)`, which sets the code if it finds an error.
+ * The kernel of element-wise ops of two arrays. An op is a struct with `of(x, y, code)`, which sets
+ * the code if it finds an error.
  */
 #ifndef OPS_MATH_BINARY_CUDA_CUH
 #define OPS_MATH_BINARY_CUDA_CUH
 
-#include <cstring>
-
 #include "ops/math/broadcast_cuda.cuh"
+#include "ops/math/element_rows_cuda.cuh"
 #include "ops/math/launchers_cuda.h"
 
 template <typename T> struct binary_args {
@@ -69,42 +68,7 @@ static int launch(const struct cuda_binary *call, struct CUstream_st *stream)
     return CUDA_LAUNCH((binary<Op, T, R>), blocks, CUDA_BLOCK, 0, stream, args);
 }
 
-struct cuda_binary_row {
-    const char *op;
-    cuda_type type;
-    cuda_binary_launcher *launch;
-};
-
-/* nullptr: there is no such row. */
-template <size_t n>
-static cuda_binary_launcher *find_launcher(const cuda_binary_row (&rows)[n], const char *op,
-                                           cuda_type type)
-{
-    for (const cuda_binary_row &row : rows)
-        if (row.type == type && !strcmp(row.op, op))
-            return row.launch;
-    return nullptr;
-}
-
 /* Finds a comparison's launcher, or nullptr. */
 cuda_binary_launcher *find_comparison(const char *op, cuda_type type);
-
-#define ROW(op, type, T, ...) {#op, type, launch<op, T, __VA_ARGS__>},
-#define ROW_OF(op, R, type, T) ROW(op, type, T, std::conditional_t<std::is_void<R>::value, T, R>)
-/* R: type of results; void: the elements' own type. */
-#define FLOATS_ROWS(op, R)                                                                         \
-    ROW_OF(op, R, CUDA_FLOAT32, float)                                                             \
-    ROW_OF(op, R, CUDA_FLOAT64, double)                                                            \
-    ROW_OF(op, R, CUDA_FLOAT16, __half) ROW_OF(op, R, CUDA_BFLOAT16, __nv_bfloat16)
-#define WORDS_ROWS(op, R)                                                                          \
-    FLOATS_ROWS(op, R) ROW_OF(op, R, CUDA_INT32, int32_t) ROW_OF(op, R, CUDA_INT64, int64_t)
-#define SIGNED_ROWS(op, R)                                                                         \
-    WORDS_ROWS(op, R)                                                                              \
-    ROW_OF(op, R, CUDA_INT8, int8_t) ROW_OF(op, R, CUDA_INT16, int16_t)
-#define REALS_ROWS(op, R)                                                                          \
-    SIGNED_ROWS(op, R)                                                                             \
-    ROW_OF(op, R, CUDA_UINT8, uint8_t)                                                             \
-    ROW_OF(op, R, CUDA_UINT16, uint16_t)                                                           \
-    ROW_OF(op, R, CUDA_UINT32, uint32_t) ROW_OF(op, R, CUDA_UINT64, uint64_t)
 
 #endif

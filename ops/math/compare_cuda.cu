@@ -36,7 +36,7 @@ LOGIC_OPS(OP)
 #define ROWS_COMPLEX(op, ...) ROW(op, CUDA_COMPLEX64, float2, bool)
 
 /* clang-format off */
-static const cuda_binary_row rows[] = {
+static const element_row<cuda_binary_launcher> rows[] = {
     ORDER_OPS(ROWS_REAL)
     EQUALITY_OPS(ROWS_REAL)
     EQUALITY_OPS(ROWS_BOOL)

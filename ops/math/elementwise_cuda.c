@@ -63,22 +63,10 @@ static int binary_run(struct kernel_call *call)
 
 const struct kernel_code kernel_cuda_binary = {.prepare = binary_prepare, .run = binary_run};
 
-/* Runs the gradient of an activation, which is not broadcast. */
+/* The gradient of an activation, which is not broadcast. */
 static int activation_grad_run(struct kernel_call *call)
 {
-    cuda_binary_launcher *const *launcher = call->state;
-    const struct tensor *x = call->in[0], *y = call->in[1];
-    if (activation_check_shapes(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
-    if (!out)
-        return call->err->code;
-    struct cuda_binary launch = {
-        .walk = {.rank = 1, .dims = {tensor_count(out)}, .strides = {{1}, {1}}},
-        .x = x->data,
-        .y = y->data,
-        .out = out->data};
-    return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
+    return activation_check_shapes(call) ? call->err->code : binary_run(call);
 }
 
 const struct kernel_code kernel_cuda_activation_grad = {.prepare = binary_prepare,

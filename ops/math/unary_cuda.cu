@@ -2,8 +2,7 @@
  *
  * Element-wise ops of one array: computed in a wide type, a pack of elements per thread and turn.
  */
-#include <cstring>
-
+#include "ops/math/element_rows_cuda.cuh"
 #include "ops/math/launchers_cuda.h"
 #include "ops/math/unary_ops_cuda.cuh"
 
@@ -67,47 +66,20 @@ static int launch(const struct cuda_unary *call, struct CUstream_st *stream)
     return CUDA_LAUNCH((unary<Op, T, R>), blocks, CUDA_BLOCK, 0, stream, args);
 }
 
-struct unary_row {
-    const char *op;
-    cuda_type type;
-    cuda_unary_launcher *launch;
-};
-
-#define ROW(op, type, T, R) {#op, type, launch<op, T, R>},
-#define FLOATS_ROWS(op)                                                                            \
-    ROW(op, CUDA_FLOAT32, float, float)                                                            \
-    ROW(op, CUDA_FLOAT64, double, double)                                                          \
-    ROW(op, CUDA_FLOAT16, __half, __half) ROW(op, CUDA_BFLOAT16, __nv_bfloat16, __nv_bfloat16)
-#define ANGLES_ROWS FLOATS_ROWS
-#define SIGNED_ROWS(op)                                                                            \
-    FLOATS_ROWS(op)                                                                                \
-    ROW(op, CUDA_INT8, int8_t, int8_t)                                                             \
-    ROW(op, CUDA_INT16, int16_t, int16_t)                                                          \
-    ROW(op, CUDA_INT32, int32_t, int32_t) ROW(op, CUDA_INT64, int64_t, int64_t)
-#define REALS_ROWS(op)                                                                             \
-    SIGNED_ROWS(op)                                                                                \
-    ROW(op, CUDA_UINT8, uint8_t, uint8_t)                                                          \
-    ROW(op, CUDA_UINT16, uint16_t, uint16_t)                                                       \
-    ROW(op, CUDA_UINT32, uint32_t, uint32_t) ROW(op, CUDA_UINT64, uint64_t, uint64_t)
-#define ROWS(op, loop, types, ...) types##_ROWS(op)
+#define ROWS(op, loop, types, ...) types##_ROWS(op, void)
 
 /* clang-format off */
-static const unary_row rows[] = {
-    UNARY_OPS(ROWS)
-    ACTIVATION_MASKS(ROWS)
-    ACTIVATION_CURVES(ROWS)
-    ROW(IsNan, CUDA_FLOAT32, float, bool)
-    ROW(IsNan, CUDA_FLOAT64, double, bool)
-    ROW(IsNan, CUDA_FLOAT16, __half, bool)
-    ROW(IsNan, CUDA_BFLOAT16, __nv_bfloat16, bool)
+static const element_row<cuda_unary_launcher> rows[] = {
+    OPS_OF_ONE(ROWS)
+    FLOATS_ROWS(IsNan, bool)
     ROW(LogicalNot, CUDA_BOOL, bool, bool)
 };
 /* clang-format on */
 
 extern "C" cuda_unary_launcher *cuda_unary(const char *op, enum cuda_type type)
 {
-    for (const unary_row &row : rows)
-        if (row.type == type && !strcmp(row.op, op))
-            return row.launch;
-    return [](const struct cuda_unary *, struct CUstream_st *) { return CUDA_INVALID_VALUE; };
+    cuda_unary_launcher *launch = find_launcher(rows, op, type);
+    return launch ? launch : [](const struct cuda_unary *, struct CUstream_st *) {
+        return CUDA_INVALID_VALUE;
+    };
 }

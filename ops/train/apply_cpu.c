@@ -34,35 +34,16 @@ struct apply_row {
 #define EACH for (int64_t i = begin; i < end; i++)
 #define S(i) (*(const REAL *)u->scalars[i])
 
-#define REAL float
-#define SQRT sqrtf
-#define POW powf
-#define FABS fabsf
 #define NAME(rule) rule##_float32
 #include "ops/train/rules.h"
-#undef REAL
-#undef SQRT
-#undef POW
-#undef FABS
 #undef NAME
 
-#define REAL double
-#define SQRT sqrt
-#define POW pow
-#define FABS fabs
+#define REAL_IS_DOUBLE
 #define NAME(rule) rule##_float64
 #include "ops/train/rules.h"
 
-#define RULE(rule) rule##_float32, rule##_float64
-static const struct apply_row rules[] = {
-    {"ApplyGradientDescent", RULE(descent)},
-    {"ApplyMomentum", RULE(momentum)},
-    {"ApplyAdagrad", RULE(adagrad)},
-    {"ApplyAdadelta", RULE(adadelta)},
-    {"ApplyRMSProp", RULE(rmsprop)},
-    {"ApplyAdam", RULE(adam)},
-    {"ApplyFtrl", RULE(ftrl)},
-};
+#define ROW(op, rule) {#op, rule##_float32, rule##_float64},
+static const struct apply_row rules[] = {RULES(ROW)};
 
 struct apply {
     update_loop *loop;

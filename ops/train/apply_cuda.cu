@@ -31,31 +31,10 @@ template <typename W> struct apply_terms {
 #define S(i) u->scalars[i]
 #define NAME(rule) rule
 
-#define REAL float
-#define SQRT sqrtf
-#define POW powf
-#define FABS fabsf
-#include "ops/train/rules.h"
-#undef REAL
-#undef SQRT
-#undef POW
-#undef FABS
-
-#define REAL double
-#define SQRT sqrt
-#define POW pow
-#define FABS fabs
 #include "ops/train/rules.h"
 
-/* X(op, rule) */
-#define RULES(X)                                                                                   \
-    X(ApplyGradientDescent, descent)                                                               \
-    X(ApplyMomentum, momentum)                                                                     \
-    X(ApplyAdagrad, adagrad)                                                                       \
-    X(ApplyAdadelta, adadelta)                                                                     \
-    X(ApplyRMSProp, rmsprop)                                                                       \
-    X(ApplyAdam, adam)                                                                             \
-    X(ApplyFtrl, ftrl)
+#define REAL_IS_DOUBLE
+#include "ops/train/rules.h"
 
 #define RULE(op, rule)                                                                             \
     struct op {                                                                                    \

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loops of the update rules for one type (REAL, with SQRT, POW and FABS for it): included once
- * per type, by each device. w is the variable, a and b its slots, g the gradient, S(i) scalar i in
- * declared order. A quotient by 0 is 0: an element that has had no gradient yet, or only gradients
- * whose squares underflow, is left unchanged.
+ * The loops of the update rules: included by each device for floats, then, with REAL_IS_DOUBLE, for
+ * doubles. w is the variable, a and b its slots, g the gradient, S(i) scalar i in declared order. A
+ * quotient by 0 is 0: an element that has had no gradient yet, or only gradients whose squares
+ * underflow, is left unchanged.
  */
-#undef PER
+#ifdef REAL_IS_DOUBLE
+#undef REAL
+#undef SQRT
+#undef POW
+#undef FABS
+#define REAL double
+#define SQRT sqrt
+#define POW pow
+#define FABS fabs
+#else
+#define REAL float
+#define SQRT sqrtf
+#define POW powf
+#define FABS fabsf
 #define PER(x, y) ((y) == 0 ? 0 : (x) / (y))
+/* X(op, rule) */
+#define RULES(X)                                                                                   \
+    X(ApplyGradientDescent, descent)                                                               \
+    X(ApplyMomentum, momentum)                                                                     \
+    X(ApplyAdagrad, adagrad)                                                                       \
+    X(ApplyAdadelta, adadelta)                                                                     \
+    X(ApplyRMSProp, rmsprop)                                                                       \
+    X(ApplyAdam, adam)                                                                             \
+    X(ApplyFtrl, ftrl)
+#endif
 
 LOOP(NAME(descent), REAL, {
     REAL lr = S(0);

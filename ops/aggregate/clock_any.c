@@ -78,12 +78,16 @@ static struct clock_call *begin(struct kernel_call *call,
     return pending_begin(&w->pending, call, withdraw) ? NULL : w;
 }
 
-static int put_scalar(struct kernel_call *call, int i, int64_t value)
+/* Sets the first n outputs. */
+static int put_scalars(struct kernel_call *call, const int64_t *values, int n)
 {
-    struct tensor *out = kernel_alloc_output(call, i, &SHAPE_SCALAR);
-    if (out)
-        tensor_set_int64(out, 0, value);
-    return out ? 0 : call->err->code;
+    for (int i = 0; i < n; i++) {
+        struct tensor *out = kernel_alloc_output(call, i, &SHAPE_SCALAR);
+        if (!out)
+            return call->err->code;
+        tensor_set_int64(out, 0, values[i]);
+    }
+    return 0;
 }
 
 /* ---- workers ---- */
@@ -92,10 +96,7 @@ static int join_answer(struct clock_call *w, const struct clock_result *result)
 {
     const int64_t values[] = {result->version, result->seq, result->incarnation,
                               result->counted, result->own, result->asked};
-    int code = 0;
-    for (int i = 0; i < 6 && !code; i++)
-        code = put_scalar(w->pending.call, i, values[i]);
-    return code;
+    return put_scalars(w->pending.call, values, 6);
 }
 
 /* Reads the heads of the copies in a worker's journal; returns how many. */
@@ -129,10 +130,8 @@ static int join_run(struct kernel_call *call)
 
 static int push_answer(struct clock_call *w, const struct clock_result *result)
 {
-    int code = put_scalar(w->pending.call, 0, result->version);
-    if (!code)
-        code = put_scalar(w->pending.call, 1, result->counted);
-    return code ? code : put_scalar(w->pending.call, 2, result->asked);
+    const int64_t values[] = {result->version, result->counted, result->asked};
+    return put_scalars(w->pending.call, values, 3);
 }
 
 static int push_run(struct kernel_call *call)
@@ -152,7 +151,7 @@ static int push_run(struct kernel_call *call)
 
 static int rest_answer(struct clock_call *w, const struct clock_result *result)
 {
-    return put_scalar(w->pending.call, 0, result->version);
+    return put_scalars(w->pending.call, &result->version, 1);
 }
 
 static int rest_run(struct kernel_call *call)
@@ -220,7 +219,7 @@ static int round_answer(struct clock_call *w, const struct clock_result *result)
     struct debt *debt = mem_alloc(sizeof *debt);
     *debt = (struct debt){w->clock, w->pending.call->step, result->version};
     step_resource_add(w->pending.call->step, debt, close_debt);
-    int code = put_scalar(w->pending.call, 0, result->version);
+    int code = put_scalars(w->pending.call, &result->version, 1);
     if (!code)
         code = put_ids(w->pending.call, 1, result->members);
     return code ? code : put_ids(w->pending.call, 2, result->dropped);

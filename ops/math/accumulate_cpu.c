@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/math/accumulate.h"
 
-#include <stddef.h>
-
 #include "tensor/narrow_private.h"
 
 /* Integers are unsigned here, so that they wrap around. */
@@ -49,30 +47,23 @@ HALF_LOOPS(float16, FLOAT16)
 HALF_LOOPS(bfloat16, BFLOAT16)
 
 static const struct {
-    enum dtype type;
     accumulate_loop *add, *subtract;
-} loops[] = {
-#define ROW(type, name)                                                                            \
+} loops[32] = {/* by type */
+#define ROW(name)                                                                                  \
     {                                                                                              \
-        type, add_##name, subtract_##name                                                          \
+        add_##name, subtract_##name                                                                \
     }
-    ROW(FLOAT32, float32), ROW(FLOAT64, float64), ROW(FLOAT16, float16), ROW(BFLOAT16, bfloat16),
-    ROW(INT8, int8),       ROW(INT16, int16),     ROW(INT32, int32),     ROW(INT64, int64),
-    ROW(UINT8, int8),      ROW(UINT16, int16),    ROW(UINT32, int32),    ROW(UINT64, int64),
-};
+               [FLOAT32] = ROW(float32),   [FLOAT64] = ROW(float64), [FLOAT16] = ROW(float16),
+               [BFLOAT16] = ROW(bfloat16), [INT8] = ROW(int8),       [INT16] = ROW(int16),
+               [INT32] = ROW(int32),       [INT64] = ROW(int64),     [UINT8] = ROW(int8),
+               [UINT16] = ROW(int16),      [UINT32] = ROW(int32),    [UINT64] = ROW(int64)};
 
 accumulate_loop *accumulate_add(enum dtype type)
 {
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-        if (loops[i].type == type)
-            return loops[i].add;
-    return NULL;
+    return loops[type].add;
 }
 
 accumulate_loop *accumulate_subtract(enum dtype type)
 {
-    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
-        if (loops[i].type == type)
-            return loops[i].subtract;
-    return NULL;
+    return loops[type].subtract;
 }

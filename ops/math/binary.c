@@ -30,47 +30,20 @@ static bool combine(const struct infer *infer, combine_fn *known, struct shape *
     return true;
 }
 
-static bool add_known(int64_t a, int64_t b, int64_t *result)
-{
-    return !__builtin_add_overflow(a, b, result);
-}
-
-static bool sub_known(int64_t a, int64_t b, int64_t *result)
-{
-    *result = a - b;
-    return *result >= 0;
-}
-
-static bool mul_known(int64_t a, int64_t b, int64_t *result)
-{
-    return !__builtin_mul_overflow(a, b, result);
-}
-
-static bool div_known(int64_t a, int64_t b, int64_t *result)
-{
-    *result = b ? a / b : SHAPE_UNKNOWN;
-    return b != 0;
-}
-
-static bool add_value(const struct infer *infer, struct shape *value)
-{
-    return combine(infer, add_known, value);
-}
-
-static bool sub_value(const struct infer *infer, struct shape *value)
-{
-    return combine(infer, sub_known, value);
-}
-
-static bool mul_value(const struct infer *infer, struct shape *value)
-{
-    return combine(infer, mul_known, value);
-}
-
-static bool div_value(const struct infer *infer, struct shape *value)
-{
-    return combine(infer, div_known, value);
-}
+/* Defines a value function; `known` says whether z, made of x and y, is a known result. */
+#define VALUE(name, known)                                                                         \
+    static bool name##_known(int64_t x, int64_t y, int64_t *z)                                     \
+    {                                                                                              \
+        return known;                                                                              \
+    }                                                                                              \
+    static bool name##_value(const struct infer *infer, struct shape *value)                       \
+    {                                                                                              \
+        return combine(infer, name##_known, value);                                                \
+    }
+VALUE(add, !__builtin_add_overflow(x, y, z))
+VALUE(sub, (*z = x - y) >= 0)
+VALUE(mul, !__builtin_mul_overflow(x, y, z))
+VALUE(div, y && (*z = x / y) >= 0)
 
 /* ---- gradients ---- */
 

@@ -17,11 +17,6 @@ struct linear_plan {
 
 /* ---- memory ---- */
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-}
-
 /* Finds the bytes of each part. */
 static void find_parts(const struct linear_form *form, const struct linear_sizes *sizes,
                        enum dtype type, int workspace, size_t parts[N_PARTS])
@@ -44,7 +39,7 @@ static size_t scratch_for(const size_t parts[N_PARTS])
 {
     size_t bytes = 0;
     for (int i = 0; i < N_PARTS; i++)
-        bytes += rounded(parts[i]);
+        bytes += ALIGN_UP(parts[i]);
     return bytes;
 }
 
@@ -99,7 +94,7 @@ static int take_parts(struct linear_job *job)
     char *scratch = cuda_scratch(job->call, bytes);
     if (bytes && !scratch)
         return job->call->err->code;
-    for (int i = 0; i < N_PARTS; scratch += rounded(parts[i]), i++)
+    for (int i = 0; i < N_PARTS; scratch += ALIGN_UP(parts[i]), i++)
         job->parts[i] = parts[i] ? scratch : NULL;
     return 0;
 }

@@ -53,7 +53,7 @@ static bool is_plain_axis(const struct window_axis *a)
 static size_t take_scratch(struct conv_steps *s, bool wanted, int64_t count, size_t size)
 {
     size_t at = s->bytes, bytes = wanted ? (size_t)count * size : 0;
-    s->bytes += (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    s->bytes += ALIGN_UP(bytes);
     return at;
 }
 

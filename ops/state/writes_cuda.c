@@ -78,21 +78,16 @@ const struct kernel_code kernel_cuda_count_up_to = {.prepare = count_up_to_prepa
 
 /* ---- rows ---- */
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
     if (!setup->shapes_known)
         return 0;
-    setup->scratch_bytes = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
+    setup->scratch_bytes = ALIGN_UP(cuda_scatter_scratch(shape_count(&in[1].shape)));
     for (int i = 1; i < 3; i++)
         /* Only an input of the same type and size can be the variable's memory. */
         if (in[i].type == in[0].type && shape_count(&in[i].shape) == shape_count(&in[0].shape))
-            setup->scratch_bytes += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
+            setup->scratch_bytes += ALIGN_UP((size_t)shape_bytes(&in[i].shape, in[i].type));
     return 0;
 }
 
@@ -115,7 +110,7 @@ static int read_input(struct kernel_call *call, int i, char **scratch, const voi
                                .from = in->data,
                                .to = *scratch};
     *data = *scratch;
-    *scratch += rounded(tensor_bytes(in));
+    *scratch += ALIGN_UP(tensor_bytes(in));
     return cuda_launched(call, cuda_assign(&copy, cuda_compute(call)));
 }
 
@@ -123,10 +118,10 @@ static int write_rows(struct kernel_call *call)
 {
     const struct tensor *value = &call->refs[0]->value;
     const struct tensor *indices = call->in[1], *updates = call->in[2];
-    size_t own = rounded(cuda_scatter_scratch(tensor_count(indices))), bytes = own;
+    size_t own = ALIGN_UP(cuda_scatter_scratch(tensor_count(indices))), bytes = own;
     for (int i = 1; i < 3; i++)
         if (is_variable(call, i))
-            bytes += rounded(tensor_bytes(call->in[i]));
+            bytes += ALIGN_UP(tensor_bytes(call->in[i]));
     char *scratch = cuda_scratch(call, bytes);
     if (!scratch)
         return call->err->code;

@@ -35,40 +35,19 @@ static void check_depth(lua_State *L, int depth)
     luaL_checkstack(L, 4, "lists are nested too deeply");
 }
 
-static enum dtype find_tensor_type(lua_State *L, int index, int depth)
-{
-    index = lua_absindex(L, index);
-    if (lua_type(L, index) == LUA_TUSERDATA)
-        return leaf_type(L, index);
-    if (lua_type(L, index) != LUA_TTABLE)
-        return DTYPE_INVALID;
-    check_depth(L, depth);
-    enum dtype type = DTYPE_INVALID;
-    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
-    for (lua_Integer i = 1; i <= n && type == DTYPE_INVALID; i++) {
-        lua_rawgeti(L, index, i);
-        type = find_tensor_type(L, -1, depth + 1);
-        lua_pop(L, 1);
-    }
-    return type;
-}
-
-enum dtype value_tensor_type(lua_State *L, int index)
-{
-    return find_tensor_type(L, index, 0);
-}
-
-static enum dtype find_type(lua_State *L, int index, int depth)
+/* Finds the type that holds all values or, with `of_tensor`, that of the first tensor. */
+static enum dtype find_type(lua_State *L, int index, int depth, bool of_tensor)
 {
     index = lua_absindex(L, index);
     if (lua_type(L, index) != LUA_TTABLE)
-        return leaf_type(L, index);
+        return of_tensor && lua_type(L, index) != LUA_TUSERDATA ? DTYPE_INVALID
+                                                                : leaf_type(L, index);
     check_depth(L, depth);
     enum dtype type = DTYPE_INVALID;
     lua_Integer n = (lua_Integer)lua_rawlen(L, index);
-    for (lua_Integer i = 1; i <= n; i++) {
+    for (lua_Integer i = 1; i <= n && (!of_tensor || type == DTYPE_INVALID); i++) {
         lua_rawgeti(L, index, i);
-        enum dtype item = find_type(L, -1, depth + 1);
+        enum dtype item = find_type(L, -1, depth + 1, of_tensor);
         lua_pop(L, 1);
         /* The type that holds both numbers: int32 < int64 < float32. */
         if (type == DTYPE_INVALID)
@@ -81,10 +60,15 @@ static enum dtype find_type(lua_State *L, int index, int depth)
     return type;
 }
 
+enum dtype value_tensor_type(lua_State *L, int index)
+{
+    return find_type(L, index, 0, true);
+}
+
 enum dtype value_type(lua_State *L, int index)
 {
     enum dtype type = value_tensor_type(L, index);
-    return type != DTYPE_INVALID ? type : find_type(L, index, 0);
+    return type != DTYPE_INVALID ? type : find_type(L, index, 0, false);
 }
 
 void value_check_list(lua_State *L, int index, const char *what)

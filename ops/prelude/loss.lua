@@ -107,15 +107,23 @@ function tf.yes_or_no(logits, labels)
   return upper - logits * labels + Log1p(Exp(distance))
 end
 
--- Cross entropy of independent yes-no answers.
-function nn.sigmoid_cross_entropy(logits, labels, o)
-  o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
-  check_pair("nn.sigmoid_cross_entropy", logits, labels)
-  tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
-  return scope(o.name or "sigmoid_cross_entropy", function()
-    return average("nn.sigmoid_cross_entropy", tf.yes_or_no(logits, labels), o.weights)
-  end)
+-- Defines a loss: the average of each(prediction, target, o).
+local function of_pairs(name, options, each)
+  local where = "nn." .. name
+  nn[name] = function(prediction, target, o)
+    o = tf.options(where, o, options)
+    check_pair(where, prediction, target)
+    return scope(o.name or name, function()
+      return average(where, each(prediction, target, o), o.weights)
+    end)
+  end
 end
+
+-- Cross entropy of independent yes-no answers.
+of_pairs("sigmoid_cross_entropy", "name weights", function(logits, labels)
+  tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
+  return tf.yes_or_no(logits, labels)
+end)
 
 -- Lin et al. 2017: cross entropy times (1 - p)^gamma, p being the probability of the truth: for
 -- integer classes, or for independent yes-no answers. alpha is the weight of all classes, or of
@@ -159,33 +167,15 @@ function nn.triplet(anchor, positive, negative, o)
   end)
 end
 
-function nn.mse(prediction, target, o)
-  o = tf.options("nn.mse", o, "name weights")
-  check_pair("nn.mse", prediction, target)
-  return scope(o.name or "mse", function()
-    return average("nn.mse", SquaredDifference(prediction, target), o.weights)
-  end)
-end
-
-function nn.mae(prediction, target, o)
-  o = tf.options("nn.mae", o, "name weights")
-  check_pair("nn.mae", prediction, target)
-  return scope(o.name or "mae", function()
-    return average("nn.mae", Abs(prediction - target), o.weights)
-  end)
-end
+of_pairs("mse", "name weights", function(x, target) return SquaredDifference(x, target) end)
+of_pairs("mae", "name weights", function(x, target) return Abs(x - target) end)
 
 -- Quadratic up to delta, then linear (Huber 1964).
-function nn.huber(prediction, target, o)
-  o = tf.options("nn.huber", o, "name weights delta")
-  check_pair("nn.huber", prediction, target)
-  local delta = o.delta or 1
-  return scope(o.name or "huber", function()
-    local distance = Abs(prediction - target)
-    local near = Minimum(distance, delta)
-    return average("nn.huber", 0.5 * Square(near) + delta * (distance - near), o.weights)
-  end)
-end
+of_pairs("huber", "name weights delta", function(x, target, o)
+  local delta, distance = o.delta or 1, Abs(x - target)
+  local near = Minimum(distance, delta)
+  return 0.5 * Square(near) + delta * (distance - near)
+end)
 
 -- max(0, 1 - y x) for labels of 0 and 1, which count as y = -1 and 1.
 function nn.hinge(logits, labels, o)

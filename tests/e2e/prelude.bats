@@ -72,6 +72,7 @@ functions() {
     (cd "$root/ops/prelude" && sed -n \
         -e 's/^function \([a-z_0-9]*\.*[a-z_0-9]*\)(.*/\1/p' \
         -e 's/^\([a-z]*\.[a-z_0-9]*\) = .*/\1/p' -e 's/^define("\([a-z_]*\)".*/schedule.\1/p' \
+        -e 's/^of_pairs("\([a-z_]*\)".*/nn.\1/p' \
         -e 's/^scaled("\([a-z_]*\)".*/init.\1/p' \
         ./*.lua | grep -v '^tf\.' | grep -v '^self\.')
 }

@@ -5,7 +5,8 @@ local tf = ...
 
 -- The average's update, marked so that minimize() finds it, also in a graph that was read.
 local function track(average, value, decay)
-  return AssignSub(average, (average - value) * (1 - decay), {_update = true})
+  local apart = average - tf.cast(value, average.dtype)
+  return AssignSub(average, apart * (1 - decay), {_update = true})
 end
 
 local function variables(channels, dtype, o)
@@ -37,18 +38,20 @@ local function fused(x, v, training, o, layout)
 end
 
 -- For anything else: over all axes but the last.
-local function composed(x, v, training, o)
-  local mean, variance = v.mean, v.variance
+local function composed(given, v, training, o)
+  local x, wide = tf.wide(given), {}
+  for name, of in pairs(v) do wide[name] = tf.wide(of) end
+  local mean, variance = wide.mean, wide.variance
   if training then
     local axes = tf.axes(0, x.rank - 2)
     mean = Mean(x, axes)
-    mean, variance = of_rows(x, v, mean, Mean(SquaredDifference(x, mean), axes))
+    mean, variance = of_rows(x, wide, mean, Mean(SquaredDifference(x, mean), axes))
   end
-  local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * v.scale) + v.offset
-  if not training then return y end
+  local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * wide.scale) + wide.offset
+  if not training then return tf.cast(y, given.dtype) end
   -- The average is of the unbiased variance, as in the fused op.
-  local n = tf.cast(Size(x), tf.count_type(x.dtype)) / tf.dim("nn.batch_norm", x, x.rank)
-  return y, mean, variance * tf.cast(Maximum(n, 1) / Maximum(n - 1, 1), x.dtype)
+  local n = tf.cast(Size(x), x.dtype) / tf.dim("nn.batch_norm", x, x.rank)
+  return tf.cast(y, given.dtype), mean, variance * (Maximum(n, 1) / Maximum(n - 1, 1))
 end
 
 function nn.batch_norm(x, o)

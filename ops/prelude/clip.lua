@@ -23,7 +23,7 @@ local function factor_of(norm, c)
   return c / Maximum(norm, c)
 end
 
-local function scaled(x, factor) return x * tf.cast(factor, x.dtype) end
+local function scaled(x, factor) return tf.cast(tf.wide(x) * factor, x.dtype) end
 
 function clip.by_norm(x, c)
   tf.positive("clip.by_norm: the bound", c)

@@ -18,12 +18,12 @@ function ema(decay, o)
   local function update(w)
     local s = slot(w, "average", w.initial or 0)
     shadows[w.id] = s
-    local d = decay
+    local share = 1 - decay
     if o.steps then
       local n = tf.cast(o.steps, tf.count_type(w.dtype))
-      d = tf.cast(Minimum((1 + n) / (10 + n), decay), w.dtype)
+      share = tf.cast(1 - Minimum((1 + n) / (10 + n), decay), w.dtype)
     end
-    return AssignSub(s, (s - w) * (1 - d))
+    return AssignSub(s, (s - w) * share)
   end
   function self.apply(variables)
     return scope("ema", function()

@@ -102,9 +102,9 @@ function nn.embedding_bag(ids, n, size, o)
   local rows = embedded()
   local places = Range(0, Squeeze(Slice(Shape(ids), {1}, {1})), 1)
   local there = Less(places, ExpandDims(tf.cast(o.lengths, int32), 1))
-  local sum = Sum(Select(ExpandDims(there, 2), rows, ZerosLike(rows)), {1})
-  if o.mode == "sum" then return sum end
-  return sum / ExpandDims(tf.cast(Maximum(o.lengths, 1), rows.dtype), 1)
+  local sum = Sum(tf.wide(Select(ExpandDims(there, 2), rows, ZerosLike(rows))), {1})
+  if o.mode ~= "sum" then sum = sum / ExpandDims(tf.cast(Maximum(o.lengths, 1), sum.dtype), 1) end
+  return tf.cast(sum, rows.dtype)
 end
 
 -- One layer after the other, each a function of a tensor, or a list of a function and its further

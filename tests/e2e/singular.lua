@@ -53,6 +53,10 @@ is("clip.by_norm of one", clip.by_norm(Const{-8.0}, 2), {-2.0})
 is("clip.by_norm of many in 16 bits", Max(clip.by_norm(Fill({100000}, f16(2)), 632.456), 0), 2)
 is("clip.by_average_norm in 16 bits",
    Max(clip.by_average_norm(Fill({70000}, f16(1)), 1), 0), 1)
+-- |x| is 632.456, the bound half of it: 1 / 2 - x / 2 sum(x) / |x|^2
+local steep = slope(function(x) return clip.by_norm(x, 316.228) end,
+                    Concat(0, {Fill({40000}, f16(1)), Fill({40000}, f16(3))}))
+is("clip.by_norm's slope in 16 bits", Pack{Max(steep, 0), Min(steep, 0)}, {0.3, -0.1})
 is("clip.by_value at its ends",
    slope(function(x) return clip.by_value(x, -1, 1) end, {-1.0, 1.0, 2.0}), {1.0, 1, 0})
 
@@ -180,6 +184,17 @@ local ema_of = variable{name = "averaged", shape = {}, dtype = float16, init = 1
 local average = ema(0.9, {steps = Const(100000, {dtype = int64})})
 last[#last + 1] = average.apply(ema_of)
 control({last[#last]}, function() is("ema after 100,000 steps", average.average(ema_of) + 0, 1) end)
+local far = variable{name = "far", shape = {}, dtype = float16, init = 1}
+local slow = ema(0.9999, {steps = Const(100000, {dtype = int64})})
+last[#last + 1] = control({Assign(far, f16(10000))}, function() return slow.apply(far) end)
+control({last[#last]}, function() is("ema by a small share", slow.average(far) + 0, 2) end)
+is("nn.embedding_bag of many in 16 bits",
+   nn.embedding_bag(Fill({1, 70000}, Const(0)), 1, 1,
+                    {dtype = float16, init = init.ones, lengths = Const{69000}}), {{1.0}})
+-- The slope of y for gradients dy = x is x' / s - x' / s^3, with x' = x - 1 and s^2 = 1.001.
+local twos = Reshape(Concat(0, {Fill({40000}, f16(0)), Fill({40000}, f16(2))}), {80000, 1})
+is("nn.batch_norm's slope in 16 bits",
+   Max(gradients(nn.batch_norm(twos, {name = "twos"}), twos, {grad_ys = twos}), {0, 1}), 0.0009985)
 
 local x = RandomStandardNormal({1000, 128}, {dtype = float16, seed = 1})
 local y = nn.batch_norm(x, {name = "norm"})

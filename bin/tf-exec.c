@@ -42,7 +42,7 @@ static const struct option_row rows[] = {
      "begin the file that stdout is anew when it has as many, as 100M; one older is kept"},
     {0, "feed", OPTION_REPEAT, &request_options.feeds, "FILE|NAME=VALUE",
      "feed records, a step each (-: stdin; with a = in the path ./ before it); or one tensor for "
-     "all steps, a .npy or a literal"},
+     "all steps, a .npy (a pipe of one: its path from / or ./) or a literal"},
     {'n', "steps", OPTION_NATURAL, &steps, "N",
      "steps to run (as many as there are feed records, or 1)"},
     {0, "first-step", OPTION_NATURAL, &first_step, "N",

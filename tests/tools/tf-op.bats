@@ -72,6 +72,13 @@ fails() { # STATUS TEXT OP...
     cmp got.npy wanted.npy
     tf-op Softmax <(cat a.npy) -o got.npy
     cmp got.npy wanted.npy
+    tf-graph -e 'y = Softmax(Placeholder{dtype = float32, shape = {3}, name = "x"})' -o y.tfg
+    tf-exec -g y.tfg --fetch y --feed x=<(cat a.npy) | tf-show --npy >got.npy
+    cmp got.npy wanted.npy
+    mkfifo fifo
+    cat a.npy >fifo &
+    tf-exec -g y.tfg --fetch y --feed x=./fifo | tf-show --npy >got.npy
+    cmp got.npy wanted.npy
     run -66 --separate-stderr bash -c 'tf-op Sub - - < a.npy > out.rec'
     [ "$stderr" = "tf-op: stdin: no further tensor" ]
 }

@@ -143,7 +143,7 @@ static const struct option_verb verbs[] = {
     {NULL, NULL, NULL, NULL}};
 
 static const struct option_need needs[] = {
-    {"save-every save-best keep run-name", "save"},
+    {"save-every save-best keep run-name resume", "save"},
     {"save-best", "fetch eval"},
     {"eval-feed eval-every eval-split stop-when reduce", "eval"},
     {"reduce", "eval-split"},
@@ -176,6 +176,18 @@ static const struct option_table table = {
 
 /* ---- checks ---- */
 
+static const struct {
+    const char *name;
+    const int64_t *value, least, most;
+} bounds[] = {
+    {"ps", &options.shards, 0, REPLICATE_WORKERS_MAX},
+    {"workers", &options.workers, 1, REPLICATE_WORKERS_MAX},
+    {"replica-tasks", &options.replica_tasks, 1, DEVICE_GROUP_MAX},
+    {"threads", &options.threads, 0, TOOL_THREADS_MOST},
+    {"fetch-every", &options.fetch_every, 1, INT64_MAX},
+    {"fetch-limit", &options.fetch_limit, TOOL_LIMIT_LEAST, INT64_MAX},
+};
+
 /* Sets a default. An empty text counts as none: it may be an unset variable of a script. */
 static void set_default(const char **text, const char *otherwise)
 {
@@ -197,26 +209,18 @@ static int check_options(const char *graph, struct error *err)
     struct interval every;
     if (parsed_mode.mode == REPLICATE_AUTO)
         return error_set(err, ERR_USAGE,
-                         "--mode auto is tf-replicate's; its --explain says which "
-                         "mode is taken");
+                         "--mode auto is tf-replicate's; its --explain says which mode is taken");
     if (!(options.lease > 0))
         return error_set(err, ERR_USAGE, "--lease %gs: above 0", options.lease);
     if (options.key_file && *options.key_file && access(options.key_file, R_OK))
         return error_set_errno(err, file_error_code(), "--key-file %s", options.key_file);
-    if (options.threads > TOOL_THREADS_MOST)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 ": at most %d", options.threads,
-                         TOOL_THREADS_MOST);
-    if (options.fetch_every == 0)
-        return error_set(err, ERR_USAGE, "--fetch-every 0: at least 1");
-    if (options.fetch_limit > 0 && options.fetch_limit < TOOL_LIMIT_LEAST)
-        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 ": at least %d",
-                         options.fetch_limit, TOOL_LIMIT_LEAST);
-    if (options.replica_tasks != UNSET && options.replica_tasks < 1)
-        return error_set(err, ERR_USAGE, "--replica-tasks %" PRId64 ": nobody would work",
-                         options.replica_tasks);
-    if (options.workers < 1)
-        return error_set(err, ERR_USAGE, "--workers %" PRId64 ": nobody would work",
-                         options.workers);
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        int64_t n = *bounds[i].value;
+        if (n != UNSET && (n < bounds[i].least || n > bounds[i].most))
+            return error_set(err, ERR_USAGE, "--%s %" PRId64 ": at %s %" PRId64, bounds[i].name, n,
+                             n < bounds[i].least ? "least" : "most",
+                             n < bounds[i].least ? bounds[i].least : bounds[i].most);
+    }
     if (options.steps > 0 && options.accumulate > options.steps)
         return error_set(err, ERR_USAGE,
                          "--accumulate %" PRId64 ": --steps %" PRId64 " make no push: nothing "
@@ -243,8 +247,6 @@ static int check_options(const char *graph, struct error *err)
             return error_prefix(err, "--restore ");
         source_close(&source);
     }
-    if (options.resume && !options.save)
-        return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
     /* Tiles run on the shards, which thus save the tiles' variables. tf-replicate refuses the other
      * options that a grid does not support. */
     if (options.grid) {

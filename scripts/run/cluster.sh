@@ -32,17 +32,6 @@ slurm_cluster() {
         }'
 }
 
-# Prints the cluster, unless it is in TF_CONFIG, which tf-ps reads itself.
-cluster_text() {
-    if [ -n "$opt_cluster" ]; then
-        cat "$opt_cluster"
-    elif [ -n "${SLURM_JOB_NODELIST:-}" ]; then
-        slurm_cluster
-    else
-        local_cluster
-    fi
-}
-
 # Refuses a key that others may read: the copy in the job's directory would be no secret.
 check_key_file() {
     [ -n "$opt_key_file" ] || return 0
@@ -65,10 +54,13 @@ no_shards() { # WHY
 
 # Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
-    if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
+    if [ -n "$opt_cluster" ]; then
+        tf-ps init --job "$job" --cluster "$opt_cluster" || leave $?
+    elif [ -n "${TF_CONFIG:-}" ]; then
         tf-ps init --job "$job" || leave $?
     else
-        cluster_text >"$job/cluster.new" || leave 78
+        if [ -n "${SLURM_JOB_NODELIST:-}" ]; then slurm_cluster; else local_cluster; fi \
+            >"$job/cluster.new" || leave 78
         tf-ps init --job "$job" --cluster "$job/cluster.new" || leave $?
         rm -f "$job/cluster.new"
     fi

@@ -306,7 +306,10 @@ nobody_has_the_job() {
         [ "$status" -eq "$status_wanted" ] && [[ $stderr == *"$text"* ]]
     }
     fails 64 "unknown option '--wrokers'; did you mean --workers?" --wrokers 2 digits.tfg
-    fails 64 "--workers 0" --workers 0 digits.tfg
+    fails 64 "--workers 0: at least 1" --job none --workers 0 digits.tfg
+    fails 64 "--workers 100000: at most 4096" --job none --workers 100000 digits.tfg
+    fails 64 "--ps 100000: at most 4096" --job none --ps 100000 digits.tfg
+    fails 64 "--replica-tasks 0: at least 1" --job none --replica-tasks 0 digits.tfg
     fails 64 "--mode auto is tf-replicate's" --mode auto digits.tfg
     fails 64 "--workers: 'x' is not a whole number" --workers x digits.tfg
     TF_LEASE=long fails 64 "TF_LEASE: 'long' is not a time" digits.tfg
@@ -316,6 +319,9 @@ nobody_has_the_job() {
     fails 66 "nothing.tfg" nothing.tfg
     fails 66 "nothing.tfg" --save '' --restore '' --mode '' --run-name '' nothing.tfg
     fails 66 "nothing.cluster" -c nothing.cluster digits.tfg
+    printf '%s\n' 'task ps:0 unix:a' 'task worker:0 unix:b' 'link ps:0 wroker:0 latency=1ms' \
+        >wrong.cluster
+    fails 78 "tf-ps: wrong.cluster: a link of wroker:0" -c wrong.cluster digits.tfg
     openssl rand -hex 32 >open.key
     chmod 640 open.key
     fails 77 "open.key: others may read this key; chmod 600 it" --key-file open.key digits.tfg

@@ -39,6 +39,12 @@ static inline struct device *fixture_device(void)
     return device;
 }
 
+/* Returns for a loop of n iterations how many to make here: on a card each takes a round trip. */
+static inline float fixture_iterations(int n)
+{
+    return (float)(fixture_device()->is_host ? n : n / 100);
+}
+
 static inline void fixture_open(struct fixture *f, const char *text, bool dynamic)
 {
     memset(f, 0, sizeof *f);

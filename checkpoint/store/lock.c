@@ -36,9 +36,9 @@ static int wait_lock(int fd, const struct lock_request *request, struct patience
                 snprintf(owner, OWNER_BYTES, "another process");
         }
         if (news == PATIENCE_OVER) {
-            if (request->seconds > 0)
+            if (patience->seconds > 0)
                 return error_set(err, ERR_RETRY, "locked by %s; waited %g s", owner,
-                                 request->seconds);
+                                 patience->seconds);
             return error_set(err, ERR_RETRY, "locked by %s; --lock-wait waits", owner);
         }
         if (news == PATIENCE_ENDS)

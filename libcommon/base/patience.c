@@ -30,14 +30,15 @@ static bool is_asked(void)
 struct patience patience_begin(double seconds, const atomic_bool *cancelled)
 {
     double now = time_now();
-    struct patience patience = {.until = seconds < 0 ? INFINITY : now + seconds,
-                                .tell_at = now + FIRST_SECONDS,
-                                .pause = FIRST_SECONDS,
-                                .was_asked = is_asked(),
-                                .cancelled = cancelled};
-    if (patience.was_asked)
-        patience.until = fmin(patience.until, now + ASKED_SECONDS);
-    return patience;
+    bool was_asked = is_asked();
+    if (was_asked && (seconds < 0 || seconds > ASKED_SECONDS))
+        seconds = ASKED_SECONDS;
+    return (struct patience){.seconds = seconds,
+                             .until = seconds < 0 ? INFINITY : now + seconds,
+                             .tell_at = now + FIRST_SECONDS,
+                             .pause = FIRST_SECONDS,
+                             .was_asked = was_asked,
+                             .cancelled = cancelled};
 }
 
 enum patience_news patience_look(struct patience *patience)
@@ -77,7 +78,7 @@ int patience_lock(int fd, const char *what, struct error *err)
         enum patience_news news = patience_look(&patience);
         if (news == PATIENCE_OVER)
             return error_set(err, ERR_RETRY, "%s: another process has held its lock for %.0f s",
-                             what, LOCK_SECONDS);
+                             what, patience.seconds);
         if (news == PATIENCE_ENDS)
             return error_set(err, ERR_CANCELLED, "%s: interrupted while waiting for its lock",
                              what);

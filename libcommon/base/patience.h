@@ -32,6 +32,7 @@ struct patience_handler {
 void patience_set_handler(const struct patience_handler *handler);
 
 struct patience {
+    double seconds; /* how long it lasts; negative: without limit */
     double until;   /* monotonic time of its end */
     double tell_at; /* when the next line is due, and */
     double pause;   /* the time to the one after it */

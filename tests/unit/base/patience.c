@@ -102,6 +102,8 @@ static void one_that_was_asked_before_waits_a_little(void **state)
     struct patience patience = patience_begin(-1, NULL);
     assert_int_equal(patience_look(&patience), PATIENCE_WAIT);
     assert_true(patience.until < time_now() + 60);
+    assert_true(patience_begin(600, NULL).seconds == patience.seconds); /* what an error says */
+    assert_true(patience_begin(1, NULL).seconds == 1);
 }
 
 static void who_wanted_it_ends_it(void **state)

@@ -17,7 +17,8 @@ int interval_parse(const char *text, struct interval *every, struct error *err)
             ? every->steps > 0
             : str_to_seconds(text, &every->seconds) && every->seconds > 0)
         return 0;
-    return error_set(err, ERR_USAGE, "'%s' is neither a number of steps nor a time like 30s", text);
+    return error_set(err, ERR_USAGE,
+                     "'%s' is neither a number of steps below 2^63 nor a time like 30s", text);
 }
 
 void autosave_set_scalar(struct autosave *a, const char *name, double value, bool is_before)

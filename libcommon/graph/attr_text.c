@@ -137,7 +137,7 @@ static const char *parse_item(struct arena *arena, const char *text, enum attr_k
         errno = 0;
         v->i = strtoll(text, &end, 10);
         if (end == text || errno || *end == '.' || isalpha((unsigned char)*end))
-            return expected("an integer", text, err);
+            return expected("an integer of 64 bits", text, err);
         return end;
     case ATTR_BOOL:
         v->b = str_starts(text, "true");

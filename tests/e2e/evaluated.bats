@@ -229,7 +229,7 @@ END
 64|d.tfg: --eval none: it fetches nothing|--eval none
 64|d.tfg: 'bad/logits' is float32[?,10], neither a score (metric...) nor a number|--eval bad
 64|d.tfg: --eval train: it runs ops, and does not only fetch|--eval train
-64|--eval-every: '0' is neither a number of steps nor a time like 30s|--eval eval --eval-every 0
+64|--eval-every: '0' is neither a number of steps below 2^63 nor a time like 30s|--eval eval --eval-every 0
 64|--stop-when is for --eval-every, which is not given|--eval eval --stop-when loss
 64|--stop-when loss: it is not evaluated; there are eval/loss|--eval eval --eval-every 9 --stop-when loss
 64|--stop-when eval/loss,patience=0: it is METRIC,|--eval eval --eval-every 9 --stop-when eval/loss,patience=0

@@ -77,11 +77,11 @@ END
         soon 30 eval '[ "$(tf-ckpt list --json st 2>&1 | wc -l)" -ge 3 ]'
         tf-run stop --job job
     done
-    for every in often 0 -3 0s 1e999; do
+    for every in often 0 -3 0s 1e999 99999999999999999999; do
         run -64 --separate-stderr tf-run --save st/ --save-every "$every" m.tfg -- ./endless
-        [[ $stderr == *"'$every' is neither a number of steps nor a time like 30s" ]]
+        [[ $stderr == *"'$every' is neither a number of steps below 2^63 nor a time like 30s" ]]
         run -64 --separate-stderr tf-ps serve --save st/ --save-every "$every"
-        [[ $stderr == *"'$every' is neither a number of steps nor a time like 30s" ]]
+        [[ $stderr == *"'$every' is neither a number of steps below 2^63 nor a time like 30s" ]]
     done
 }
 

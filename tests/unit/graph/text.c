@@ -212,6 +212,7 @@ static void test_what_is_wrong_is_refused_with_a_line(void **state)
     expect_refused("graph 2\n", "t:1: the text form has version 2");
     expect_refused("x = NoOp() rubbish", "t:1: the end of the line expected at 'rubbish'");
     expect_refused("x = Const() {dtype=float32, value=float32[2](1,2)}", "')' expected");
+    expect_refused("x = NoOp() {_i=99999999999999999999}", "an integer of 64 bits at '9999");
     expect_refused("x = Const() {dtype=float32, value=float32[2]([1,2,3])}", "shape [3] where [2]");
     expect_refused("x = Const() {dtype=float32, value=float32[9999999,9999999](1)}", "too large");
     expect_refused("x = Const() {dtype=int32, value=1}\ny = Later.3(x)",

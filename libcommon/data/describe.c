@@ -129,6 +129,8 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
         while (column->kinds[COLUMN_TEXT] && column->kinds[type] != column->kinds[COLUMN_TEXT])
             type++;
         column->type = column->kinds[COLUMN_TEXT] ? type : COLUMN_EMPTY;
+        if (column->type > COLUMN_BOOL) /* some of its dates or texts may read as numbers */
+            column->min = column->max = column->mean = NAN;
         if (column->distinct.n)
             qsort(column->distinct.items, column->distinct.n, sizeof *column->distinct.items,
                   by_rows);

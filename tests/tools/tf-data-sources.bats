@@ -175,6 +175,11 @@ when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32"
     tf-data describe --json dates.csv |
         jq -e '.columns[0] | .type == "date" and .min == "31.12.2023" and .max == "2024-05-01"'
     tf-data describe dates.csv | finds -E '^d +date +0 +3 +31.12.2023 +2024-05-01 +-'
+    # a date of digits alone, or a number among texts, makes no mean
+    printf '%s\n' d,t 2024-05-01,a 20240301,7 31.12.2023,9 >digits.csv
+    tf-data describe digits.csv >shown
+    finds -E '^d +date +0 +3 +31.12.2023 +2024-05-01 +- ' shown
+    finds -E '^t +text +0 +3 +- +- +- ' shown
     # the format of a pipe, of several files, or after a byte order mark, is recognized by content
     tf-data describe d.jsonl | tail -n +3 > whole
     sed -i 's/ d.jsonl / - /' whole

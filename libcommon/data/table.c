@@ -87,7 +87,7 @@ static int select_rows(const struct table *table, struct tensor *raw, const stru
 static int apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
                  struct error *err)
 {
-    if (!data_column_takes_gaps(column))
+    if (!data_column_takes_gaps(column) && raw->type != STRING)
         return data_column_apply(column, raw, NULL, fed, err);
     /* Process the array's elements as if they were text in a file: that code handles elements that
      * are no numbers. */
@@ -98,12 +98,18 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
     typed.type = data_column_type(column, raw->type);
     fields_init(&fields, &typed, NULL);
     int64_t width = rows ? count / rows : 1;
-    int code = raw->type == STRING ? error_set(err, ERR_DATA, "an array of texts")
-                                   : fields_start(&fields, width, err);
+    int code = fields_start(&fields, width, err);
     for (int64_t i = 0; i < count && !code; i++) {
+        const char *element;
+        size_t n;
         str_clear(&text);
-        str_append_float64(&text, tensor_get_float64(raw, i));
-        if (fields_add(&fields, i % width, text.data, text.n, err))
+        if (raw->type != STRING)
+            str_append_float64(&text, tensor_get_float64(raw, i));
+        else {
+            tensor_string(raw, i, &element, &n);
+            str_append_bytes(&text, element, n);
+        }
+        if (fields_add(&fields, i % width, str_text(&text), text.n, err))
             code = error_prefix(err, "row %" PRId64 " of the rows selected: ", i / width + 1);
     }
     if (code)

@@ -68,23 +68,71 @@ void npy_swap(char *data, size_t bytes, size_t item)
         }
 }
 
+/* Writes a character in UTF-8; returns where it ends, or NULL if it is none. */
+static char *put_character(char *to, uint32_t c)
+{
+    int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return NULL;
+    *to++ = (char)(more ? ~(0x7fu >> more) | c >> 6 * more : c);
+    while (more--)
+        *to++ = (char)(0x80 | (c >> 6 * more & 0x3f));
+    return to;
+}
+
+/* Makes texts of the bytes that were read; those in UTF-8 take no more room. */
+static int make_texts(struct tensor *t, const struct npy_header *header, struct error *err)
+{
+    int64_t count = shape_count(&header->shape), size = header->text_bytes;
+    struct tensor texts;
+    if (tensor_alloc_strings(&texts, &header->shape, tensor_bytes(t), err))
+        return err->code;
+    uint64_t *offsets = texts.data;
+    char *begin = (char *)(offsets + count + 1), *to = begin;
+    offsets[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = (const char *)t->data + i * size, *end = text + size;
+        while (end > text && !end[-1])
+            end--;
+        for (uint32_t c; to && text < end; text += header->text_is_unicode ? sizeof c : 1) {
+            if (!header->text_is_unicode) {
+                *to++ = *text;
+                continue;
+            }
+            memcpy(&c, text, sizeof c);
+            to = put_character(to, c);
+        }
+        if (!to) {
+            tensor_release(&texts);
+            return error_set(err, ERR_DATA, "text %lld has what is no character", (long long)i + 1);
+        }
+        offsets[i + 1] = (uint64_t)(to - begin);
+    }
+    tensor_release(t);
+    *t = texts;
+    return 0;
+}
+
+/* Makes the array of what was read, items of some bytes. */
 static int convert(struct tensor *t, const struct npy_header *header, struct error *err)
 {
     size_t bytes = tensor_bytes(t);
+    bool is_text = header->type == STRING;
     struct tensor ordered;
     if (header->swap_bytes > 1)
         npy_swap(t->data, bytes, (size_t)header->swap_bytes);
     if (t->type == BOOL)
         for (size_t i = 0; i < bytes; i++)
             ((uint8_t *)t->data)[i] = ((uint8_t *)t->data)[i] != 0;
-    if (!header->fortran_order || t->shape.rank < 2 || !bytes)
-        return 0;
-    if (tensor_alloc(&ordered, t->type, &t->shape, err))
-        return err->code;
-    reorder(ordered.data, t->data, &t->shape, dtype_bytes(t->type));
-    tensor_release(t);
-    *t = ordered;
-    return 0;
+    if (header->fortran_order && header->shape.rank > 1 && bytes) {
+        if (tensor_alloc(&ordered, t->type, &t->shape, err))
+            return err->code;
+        reorder(ordered.data, t->data, &header->shape,
+                is_text ? (size_t)header->text_bytes : dtype_bytes(t->type));
+        tensor_release(t);
+        *t = ordered;
+    }
+    return is_text ? make_texts(t, header, err) : 0;
 }
 
 int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err)
@@ -94,14 +142,21 @@ int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err)
     error_clear(err);
     if (read_header(file, &header, err))
         return err->code;
-    int64_t claimed = shape_bytes(&header.shape, header.type);
+    enum dtype type = header.type == STRING ? UINT8 : header.type;
+    struct shape shape = header.shape;
+    int64_t count = shape_count(&shape);
+    if (header.type == STRING && count >= 0) /* a row of bytes each, until texts are made of them */
+        shape = shape_matrix(count, header.text_bytes);
+    int64_t claimed = shape_bytes(&shape, type);
     if (claimed >= BIG_BYTES && !gzfile_may_have(file, (uint64_t)claimed))
         return error_set(err, ERR_DATA, "%s: truncated: %lld bytes of data are not there",
                          gzfile_name(file), (long long)claimed);
-    if (tensor_alloc(&result, header.type, &header.shape, err))
+    if (tensor_alloc(&result, type, &shape, err))
         return error_prefix(err, "%s: ", gzfile_name(file));
-    size_t bytes = tensor_bytes(&result);
-    if (gzfile_read_exact(file, result.data, bytes, err) || convert(&result, &header, err)) {
+    if (!gzfile_read_exact(file, result.data, tensor_bytes(&result), err) &&
+        convert(&result, &header, err))
+        error_prefix(err, "%s: ", gzfile_name(file));
+    if (err->code) {
         tensor_release(&result);
         return err->code;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npy files, format 1.0 to 3.0. Big-endian and Fortran-ordered data is converted on
- * reading. Types that tensors lack (objects, dates, text) are refused by name.
+ * NumPy's .npy files, format 1.0 to 3.0. Big-endian and Fortran-ordered data, and texts of a size
+ * ("<U5", "|S5"), are converted on reading. Types that tensors lack (objects, dates) are refused by
+ * name.
  */
 #ifndef TF_WIRE_NPY_H
 #define TF_WIRE_NPY_H
@@ -35,7 +36,9 @@ struct npy_header {
     enum dtype type;
     struct shape shape;
     bool fortran_order;
-    int swap_bytes; /* size of the items to byte-swap; 1: none */
+    int swap_bytes;       /* size of the items to byte-swap; 1: none */
+    int64_t text_bytes;   /* of STRING: size of each text, zeros behind it included, ... */
+    bool text_is_unicode; /* ... in characters of four bytes */
 };
 
 /* Parses the dict of a header, whose n bytes need not be terminated. */

@@ -5,7 +5,10 @@
  */
 #include <string.h>
 
+#include "base/number.h"
 #include "wire/npy.h"
+
+#define TEXT_CHARACTERS_MAX (1 << 28)
 
 struct cursor {
     const char *at, *end;
@@ -84,13 +87,18 @@ static int read_descr(struct cursor *c, struct npy_header *header, struct error 
             header->swap_bytes = (int)(types[i] == COMPLEX64 ? bytes / 2 : bytes);
         return 0;
     }
-    const char *why = "";
-    if (n && memchr(descr, 'O', n))
-        why = " (Python objects)";
-    else if (n && (memchr(descr, 'U', n) || memchr(descr, 'S', n)))
-        why = " (text)";
+    if (n > 2 && memchr("US", descr[1], 2) && memchr("<>=|", descr[0], 4) &&
+        number_int64(descr + 2, n - 2, &header->text_bytes) == NUMBER_OK &&
+        header->text_bytes > 0 && header->text_bytes <= TEXT_CHARACTERS_MAX) {
+        header->type = STRING;
+        header->text_is_unicode = descr[1] == 'U';
+        header->text_bytes *= header->text_is_unicode ? 4 : 1;
+        header->swap_bytes = header->text_is_unicode && descr[0] == '>' ? 4 : 1;
+        return 0;
+    }
     return error_set(err, ERR_DATA, "arrays of type '%.*s'%s are not supported",
-                     (int)(n < 40 ? n : 40), descr, why);
+                     (int)(n < 40 ? n : 40), descr,
+                     n && memchr(descr, 'O', n) ? " (Python objects)" : "");
 }
 
 static int read_item(struct cursor *c, struct npy_header *header, int *seen, struct error *err)

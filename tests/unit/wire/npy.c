@@ -67,6 +67,25 @@ static void test_shapes_and_orders(void **state)
     tensor_release(&t);
 }
 
+static void test_texts(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct tensor t;
+    static const char *const texts[] = {"a", "bcd"};
+    if (npy_read(FOLDER "text.npy", &t, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(shape_text_typed(t.type, &t.shape), "string[2]");
+    for (int64_t i = 0; i < 2; i++) {
+        const char *text;
+        size_t n;
+        tensor_string(&t, i, &text, &n);
+        assert_int_equal(n, strlen(texts[i]));
+        assert_memory_equal(text, texts[i], n);
+    }
+    tensor_release(&t);
+}
+
 static void refuses(const char *name, int code, const char *message)
 {
     struct error err = ERROR_INIT;
@@ -82,7 +101,6 @@ static void test_refused_files(void **state)
 {
     (void)state;
     refuses("objects.npy", ERR_DATA, "arrays of type '|O' (Python objects) are not supported");
-    refuses("text.npy", ERR_DATA, "arrays of type '<U3' (text) are not supported");
     refuses("records.npy", ERR_DATA, "arrays of records are not supported");
     refuses("dates.npy", ERR_DATA, "arrays of type '<M8[D]' are not supported");
     refuses("make.py", ERR_DATA, "not a .npy file");
@@ -108,6 +126,10 @@ static void test_bad_headers(void **state)
         "{'descr': '<f4, 'fortran_order': False, 'shape': (2,)}",
         "{'descr': '', 'fortran_order': False, 'shape': (2,)}",
         "{'descr': '|f4', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<U', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<U-1', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<S9999999999', 'fortran_order': False, 'shape': (2,)}",
     };
     struct npy_header header;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -159,11 +181,10 @@ static void test_same_bytes_as_numpy(void **state)
     assert_int_equal(npy_write(stdout, &t, &err), ERR_DATA);
 }
 
-static void test_truncated_npy(void **state)
+static void check_truncated(const char *path)
 {
-    (void)state;
     size_t n;
-    char *bytes = load(FOLDER "fortran.npy", &n);
+    char *bytes = load(path, &n);
     for (size_t cut = 0; cut < n; cut++) {
         struct error err = ERROR_INIT;
         struct tensor t;
@@ -179,6 +200,13 @@ static void test_truncated_npy(void **state)
     struct tensor t;
     assert_int_equal(npy_read_memory(big, sizeof big - 1, "big", &t, &err), ERR_DATA);
     assert_string_equal(err.text, "big: truncated: 8000000000000 bytes of data are not there");
+}
+
+static void test_truncated_npy(void **state)
+{
+    (void)state;
+    check_truncated(FOLDER "fortran.npy");
+    check_truncated(FOLDER "text.npy");
 }
 
 static void check_archive(const char *path)
@@ -312,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_shapes_and_orders),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_refused_files),
         cmocka_unit_test(test_bad_headers),
         cmocka_unit_test(test_same_bytes_as_numpy),

@@ -64,10 +64,9 @@ static int write_file(struct ckpt_work *job, struct source *source, const char *
     struct arena arena = ARENA_INIT;
     struct output *output = NULL, *data_output = NULL;
     struct export_files files = {.name = path};
-    enum export_form form = export_form_of(path);
-    if (form == EXPORT_NONE)
-        return error_set(err, ERR_USAGE,
-                         "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
+    enum export_form form;
+    if (export_form_find(path, &form, err))
+        return err->code;
     if (form == EXPORT_NPZ || form == EXPORT_SAFETENSORS)
         source_drop_texts(source, say_left_out, job->tool);
     const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
@@ -89,12 +88,12 @@ int ckpt_export(struct ckpt_work *job, struct error *err)
 {
     struct source source;
     const char *path = job->command.operands[1];
-    if (command_open(&job->command, job->command.operands[0], &source, err))
+    enum export_form form;
+    if (export_form_find(path, &form, err) ||
+        command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
     /* Files for other programs need whole variables: missing slices are an error. */
-    enum export_form form = export_form_of(path);
-    bool needs_whole = form != EXPORT_NONE && form != EXPORT_RECORDS;
-    if (!needs_whole || !source_join_slices(&source, err))
+    if (form == EXPORT_RECORDS || !source_join_slices(&source, err))
         write_file(job, &source, path, err);
     source_close(&source);
     return err->code;

@@ -166,9 +166,9 @@ void text_show(struct str *out, struct source *s, bool json)
     }
     const struct ckpt_manifest *m = s->checkpoint ? &s->checkpoint->manifest : NULL;
     str_printf(out, "checkpoint  %s\n", s->name);
-    if (!m) {
+    if (!m && s->step >= 0)
         str_printf(out, "step        %" PRId64 "\n", s->step);
-    } else {
+    if (m) {
         str_append(out, "saved       ");
         print_time(out, m->time, false);
         str_append(out, "\nrun         ");

@@ -32,7 +32,26 @@ struct archive {
     struct arena arena;
 };
 
-void archive_release(struct archive *archive);
+void archive_release(struct archive *archive); /* empty afterwards */
+
+enum export_form {
+    EXPORT_NONE,
+    EXPORT_NPZ,
+    EXPORT_SAFETENSORS,
+    EXPORT_BUNDLE,
+    EXPORT_RECORDS, /* our own, which are no archive */
+};
+
+/* By the end of the name: .npz, .safetensors, .index for TensorFlow's checkpoints (with the data in
+ * files beside it), .ckpt. */
+enum export_form export_form_of(const char *path);
+bool is_archive(const char *path); /* of another program, by its name */
+
+/* ERR_USAGE: the name tells no form. */
+int export_form_find(const char *path, enum export_form *form, struct error *err);
+
+/* Reads an archive of any form. */
+int archive_read(const char *path, struct archive *archive, struct error *err);
 
 /* NumPy's .npz, not compressed. ERR_DATA for types that .npy lacks. The file is not flushed.
  */

@@ -48,14 +48,6 @@ static bool type_of(const char *name, enum dtype *type)
     return false;
 }
 
-void archive_release(struct archive *archive)
-{
-    for (size_t i = 0; i < archive->tensors.n; i++)
-        tensor_release(&archive->tensors.items[i].tensor);
-    vec_release(&archive->tensors);
-    arena_release(&archive->arena);
-}
-
 /* ---- writing ---- */
 
 static int print_header(struct str *text, const struct archive_input *input, struct error *err)

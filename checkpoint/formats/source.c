@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/formats/archive.h"
 #include "checkpoint/store/best.h"
 
 const char *source_which(const char *text, struct arena *arena, const char **path, int64_t *step)
@@ -91,7 +92,53 @@ static int read_source(struct source *s, const char *path, struct error *err)
     return err->code;
 }
 
-/* ---- both ---- */
+/* ---- files of other programs ---- */
+
+/* Returns the value of the variable in which TensorFlow programs count steps, or else the number
+ * that its Saver appends to the name: "model.ckpt-1200.index". -1: neither exists. */
+static int64_t archive_step(const char *path, const struct archive *archive)
+{
+    const char *dash = strrchr(path, '-');
+    int64_t step = -1;
+    vec_each(t, &archive->tensors)
+        if (!strcmp(t->name, "global_step") && tensor_count(&t->tensor) == 1 &&
+            (t->tensor.type == INT64 || t->tensor.type == INT32))
+            step = (int64_t)tensor_get_float64(&t->tensor, 0);
+    if (step >= 0 || export_form_of(path) != EXPORT_BUNDLE || !dash)
+        return step;
+    struct str digits = STR_INIT;
+    str_append_bytes(&digits, dash + 1, strlen(dash + 1) - strlen(".index"));
+    bool is_step = str_to_int64(str_text(&digits), &step) && step >= 0;
+    str_release(&digits);
+    return is_step ? step : -1;
+}
+
+static int read_archive(struct source *s, const char *path, struct error *err)
+{
+    struct archive archive;
+    if (archive_read(path, &archive, err))
+        return err->code;
+    s->name = arena_strdup(&s->arena, path);
+    s->step = archive_step(path, &archive);
+    vec_each(t, &archive.tensors) {
+        /* "scratch:W" is W in the container scratch. */
+        const char *colon = strchr(t->name, ':');
+        struct manifest_tensor saved = {
+            .container = colon ? arena_strndup(&s->arena, t->name, (size_t)(colon - t->name))
+                               : DEFAULT_CONTAINER,
+            .name = arena_strdup(&s->arena, colon ? colon + 1 : t->name),
+            .type = t->tensor.type,
+            .shape = t->tensor.shape,
+            .bytes = tensor_bytes(&t->tensor)};
+        struct source_tensor tensor = {.saved = saved, .value = t->tensor, .entry = -1};
+        vec_push(&s->tensors, tensor);
+    }
+    archive.tensors.n = 0; /* their values are the source's now */
+    archive_release(&archive);
+    return 0;
+}
+
+/* ---- all ---- */
 
 int source_open(const char *name, struct source *s, struct error *err)
 {
@@ -102,10 +149,11 @@ int source_open(const char *name, struct source *s, struct error *err)
     source_split(name, &s->arena, &path, &step, err);
     bool is_there = !stat(path, &status);
     bool is_file = step == CHECKPOINT_NEWEST &&
-                   (is_there ? !S_ISDIR(status.st_mode) : str_ends(path, ".ckpt"));
-    int code = err->code ? err->code
-               : is_file ? read_source(s, path, err)
-                         : open_store(s, path, step, err);
+                   (is_there ? !S_ISDIR(status.st_mode) : export_form_of(path) != EXPORT_NONE);
+    int code = err->code          ? err->code
+               : !is_file         ? open_store(s, path, step, err)
+               : is_archive(path) ? read_archive(s, path, err)
+                                  : read_source(s, path, err);
     if (code)
         source_close(s);
     return code;

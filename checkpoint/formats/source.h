@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors by the names that tools take: STORE (its newest complete checkpoint), STORE@STEP, or a
- * file of `tensor` records (x.ckpt, what tf-exec --save FILE writes).
+ * Tensors by the names that tools take: STORE (its newest complete checkpoint), STORE@STEP, a file
+ * of `tensor` records (x.ckpt, what tf-exec --save FILE writes), or one of another program.
  */
 #ifndef TF_CHECKPOINT_SOURCE_H
 #define TF_CHECKPOINT_SOURCE_H
@@ -19,8 +19,8 @@ struct source_tensor {
 };
 
 struct source {
-    const char *name; /* "ckpt@460", "digits.ckpt" */
-    int64_t step;
+    const char *name;              /* "ckpt@460", "digits.ckpt" */
+    int64_t step;                  /* -1: a file that does not tell it */
     struct store *store;           /* NULL: a file */
     struct checkpoint *checkpoint; /* NULL: a file */
     struct error passed_over;      /* why a newer checkpoint was skipped; code 0: none was */

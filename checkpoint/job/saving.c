@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checkpoint/formats/archive.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/job/commit.h"
 #include "checkpoint/variables/files.h"
@@ -167,8 +168,9 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
     const char *path;
     int64_t step;
     *reader = NULL;
-    if (restoring_from_store(s, &path, &step, err) &&
-        !store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
+    if (!restoring_from_store(s, &path, &step, err))
+        return err->code || !is_archive(path) ? err->code : archive_stream(path, reader, err);
+    if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
         saving_say(s, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
     return err->code;
 }

@@ -65,7 +65,8 @@ int saving_restore_partial(struct saving *saving, struct error *err);
 /* Finds the step that --resume would resume from; -1: none. */
 int saving_newest(struct saving *saving, int64_t *step, struct error *err);
 
-/* Opens the store that --restore names as one stream; *reader NULL: it is not a store. */
+/* Opens the store, or the file of another program, that --restore names as one stream; *reader
+ * NULL: it is neither. */
 int saving_open_reader(struct saving *saving, struct stream_reader **reader, struct error *err);
 
 /* Skips the feeds of the steps that were already run. */

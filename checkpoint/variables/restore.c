@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/formats/export.h"
 #include "checkpoint/variables/slices.h"
 #include "graph/holders.h"
 #include "resource/kinds.h"
@@ -165,6 +166,27 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
 
 /* ---- as a stream ---- */
 
+/* Returns a file in memory, as a reader passes all of it on; -1: an error. */
+static int open_memory(const char *name, struct error *err)
+{
+    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+    if (fd < 0)
+        error_set_errno(err, ERR_OS, "%s", name);
+    return fd;
+}
+
+/* Reads what was written to the file from its beginning; closes it if that failed. */
+static int read_memory(int fd, const char *name, struct stream_reader **reader, struct error *err)
+{
+    if (!err->code && lseek(fd, 0, SEEK_SET) < 0)
+        error_set_errno(err, ERR_OS, "%s", name);
+    if (!err->code)
+        *reader = stream_reader_new_files(&fd, 1, name);
+    else if (fd >= 0)
+        close(fd);
+    return err->code;
+}
+
 struct skip_tale {
     struct checkpoint_listener skipped; /* first */
     struct error *first;
@@ -190,29 +212,32 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
         const struct load_request wanted = {.graph = graph, .may_lack = may_lack};
         if (!checkpoint_load_variables(c, &wanted, &saved, err)) {
-            /* A file in memory: its reader passes all of it on. */
-            int fd = memfd_create("checkpoint", MFD_CLOEXEC);
-            if (fd < 0) {
-                error_set_errno(err, ERR_OS, "%s", c->name);
-            } else {
-                struct stream_writer *writer =
-                    stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved.n);
-                for (size_t i = 0; i < saved.n && !err->code; i++)
-                    variable_write(&saved.items[i], c->manifest.step, writer, err);
-                if (!err->code)
-                    stream_finish(writer, err);
-                stream_writer_free(writer);
-                if (!err->code && lseek(fd, 0, SEEK_SET) < 0)
-                    error_set_errno(err, ERR_OS, "%s", c->name);
-                if (err->code)
-                    close(fd);
-                else
-                    *reader = stream_reader_new_files(&fd, 1, c->name);
-            }
+            int fd = open_memory(c->name, err);
+            struct stream_writer *writer =
+                fd < 0 ? NULL : stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved.n);
+            for (size_t i = 0; i < saved.n && !err->code; i++)
+                variable_write(&saved.items[i], c->manifest.step, writer, err);
+            if (!err->code)
+                stream_finish(writer, err);
+            stream_writer_free(writer);
+            read_memory(fd, c->name, reader, err);
         }
         saved_release(&saved);
         checkpoint_close(c);
     }
     store_close(store);
+    return err->code;
+}
+
+int archive_stream(const char *path, struct stream_reader **reader, struct error *err)
+{
+    struct source source;
+    if (source_open(path, &source, err))
+        return err->code;
+    int fd = open_memory(path, err);
+    if (fd >= 0)
+        source_write_records(&source, fd, path, "tf-tools", err);
+    read_memory(fd, path, reader, err);
+    source_close(&source);
     return err->code;
 }

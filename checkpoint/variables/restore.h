@@ -63,4 +63,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
 int store_stream(const char *path, int64_t step, const struct graph *graph,
                  struct stream_reader **reader, struct error *passed_over, struct error *err);
 
+/* Opens all tensors of a file of another program, as a stream of records. */
+int archive_stream(const char *path, struct stream_reader **reader, struct error *err);
+
 #endif

@@ -87,3 +87,29 @@ tf-exec: $name: not restored: 'c' is not in the graph" ]
     [ "$status" -eq 64 ]
     tf-exec -g old.tfg --fetch a --restore old --restore-as a=a >/dev/null
 }
+
+@test "--restore reads files of other programs, also in part" {
+    /usr/bin/python3 -c 'import numpy as np
+values = dict(a=np.float32([4, 5]), b=np.float32([1, 2, 3]), c=np.float32([6]))
+np.savez("of.npz", **values)
+np.savez_compressed("lacks.npz", a=values["a"], b=values["b"])' || skip "no numpy"
+    tf-ckpt import of.npz old --replace
+    tf-ckpt export old of.safetensors
+    tf-ckpt export old of.index
+    for from in of.npz of.safetensors of.index; do
+        [ "$(tf-exec -g old.tfg --fetch a,b,c --restore $from | tf-show | xargs)" = \
+            "step 1 a 4 5 b 1 2 3 c 6" ]
+        tf-ckpt diff $from old
+        [[ "$(values --restore $from --restore-partial)" == "step 1 a 4 5 b 8 8 8 8 d 9 ec 9" ]]
+        run --separate-stderr -66 tf-exec -g old.tfg --fetch a --restore no-$from
+        [[ $stderr = *"no-$from"*": No such file or directory" ]]
+        cp $from cut-$from
+        truncate -s 50 cut-$from
+        run --separate-stderr -65 tf-exec -g old.tfg --fetch a --restore cut-$from
+        [[ $stderr = "tf-exec: cut-$from: "* && ${#stderr_lines[@]} -eq 1 ]]
+    done
+    run --separate-stderr -65 tf-exec -g old.tfg --fetch a --restore lacks.npz
+    [ "$stderr" = "tf-exec: lacks.npz: variable 'c' is not in it" ]
+    run --separate-stderr -65 tf-exec -g new.tfg --fetch a --restore of.npz
+    [[ $stderr = "tf-exec: of.npz: variable 'b' is float32[3] there, but "* ]]
+}

@@ -10,6 +10,7 @@
 
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/math/vmath.h"
 #include "ops/nn/activation_math.h"
 
 #define INTEGER_DIVISION(T, name, minimum)                                                         \
@@ -119,9 +120,9 @@ static inline uint64_t floor_mod_uint64(uint64_t x, uint64_t y, int *flags)
 INTEGER_POWER(int32_t, uint32_t, int32)
 INTEGER_POWER(int64_t, uint64_t, int64)
 
-/* Called through opaque pointers: otherwise the compiler would use vector variants of <math.h>,
+#define power_float32 vmath_pow
+/* Called through an opaque pointer: otherwise the compiler would use vector variants of <math.h>,
  * whose bits depend on the vector length and on how a loop is split. */
-static float (*volatile power_float32)(float, float) = powf;
 static double (*volatile power_float64)(double, double) = pow;
 
 #define CHECKED(function)                                                                          \

@@ -39,6 +39,13 @@ VMATH_FUNCTION uint64_t vmath_bits64(double x)
     return bits;
 }
 
+VMATH_FUNCTION double vmath_double(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* Adding 1.5 * 2^23 rounds a small float to an integer, which is then in its lowest bits.
  */
 #define VMATH_ROUND 12582912.0f
@@ -154,14 +161,59 @@ VMATH_FUNCTION float vmath_erf(float x)
     return size < 0.92f ? x + x * p : copysignf(large, x);
 }
 
+/* Adding 1.5 * 2^52 rounds a smaller double to an integer. */
+#define VMATH_ROUND64 6755399441055744.0
+
+/* x^y = 2^(y log2 |x|), in double precision; special cases as of C's pow. With |x| = 2^e m, m in
+ * [sqrt(1/2), sqrt(2)), ln m is 2 artanh((m - 1) / (m + 1)). */
+VMATH_FUNCTION float vmath_pow(float x, float y)
+{
+    double size = fabs((double)x), power = (double)y;
+    uint64_t shifted = vmath_bits64(size) - 0x3fe6a09e667f3bcdu; /* as in random_log */
+    uint64_t exponent = (shifted >> 52 ^ 0x800u) - 0x800u;
+    double m = vmath_double(vmath_bits64(size) - (exponent << 52));
+    double e = vmath_double(exponent + 0x4338000000000000u) - VMATH_ROUND64;
+    double f = (m - 1.0) / (m + 1.0), z = f * f;
+    double p = 1.0 / 15.0;
+    p = p * z + 1.0 / 13.0;
+    p = p * z + 1.0 / 11.0;
+    p = p * z + 1.0 / 9.0;
+    p = p * z + 1.0 / 7.0;
+    p = p * z + 1.0 / 5.0;
+    p = p * z + 1.0 / 3.0;
+    double log2 = e + 2.8853900817779268 * (f + f * z * p);
+    log2 = size == 0.0 ? -(double)INFINITY : size < (double)INFINITY ? log2 : (double)INFINITY;
+    double t = size == 1.0 ? 0.0 : power * log2;
+    t = t > 300.0 ? 300.0 : t < -300.0 ? -300.0 : t; /* beyond are infinity and zero */
+    double whole = t + VMATH_ROUND64, r = (t - (whole - VMATH_ROUND64)) * 0.69314718055994531;
+    p = 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * (r * r) + r + 1.0;
+    float result = (float)(p * vmath_double((vmath_bits64(whole) + 1023u) << 52));
+    /* Floats from 2^24 on are even integers. */
+    double half = 0.5 * power;
+    int is_even = fabs(power) >= 16777216.0 || (half + VMATH_ROUND64) - VMATH_ROUND64 == half;
+    int is_odd = !is_even && (power + VMATH_ROUND64) - VMATH_ROUND64 == power;
+    result = is_odd ? copysignf(result, x) : result;
+    int is_root = x < 0.0f && size < (double)INFINITY && !is_even && !is_odd;
+    result = is_root || x != x || y != y ? NAN : result;
+    return y == 0.0f || x == 1.0f ? 1.0f : result;
+}
+
 /* Up to here the reduction below is accurate enough; beyond, loops use <math.h>. */
 #define VMATH_ANGLE_MAX 1e6f
 
 /* sin(x + quadrants * pi/2), in double precision: |x| < VMATH_ANGLE_MAX. */
 VMATH_FUNCTION float vmath_sin_quadrant(float x, uint64_t quadrants)
 {
-    double shifted = (double)x * 0.63661977236758138 + 6755399441055744.0; /* 1.5 * 2^52 */
-    double whole = shifted - 6755399441055744.0;
+    double shifted = (double)x * 0.63661977236758138 + VMATH_ROUND64;
+    double whole = shifted - VMATH_ROUND64;
     double r = ((double)x - whole * 1.57079632673412561417) - whole * 6.07710050650619224932e-11;
     double z = r * r;
     double s = -2.480453521280658e-08;

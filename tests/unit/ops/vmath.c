@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "lib/random.h"
 #include "ops/math/vmath.h"
 
 #define SAMPLES 200000
@@ -143,12 +144,49 @@ static void test_singular_points(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* Bases and exponents of all magnitudes, whole numbers, numbers near 1 and special ones. */
+static float any_number(uint64_t *state)
+{
+    static const float special[] = {0,       -0.0f,   INFINITY, -INFINITY, NAN,        1,
+                                    -1,      1e-45f,  -1e-45f,  FLT_MAX,   -FLT_MAX,   0.5f,
+                                    4194304, 8388607, -8388607, 16777217,  8388608.5f, -3};
+    switch (random_between(state, 0, 5)) {
+    case 0:
+        return vmath_float((uint32_t)unit_random(state));
+    case 1:
+        return (float)random_between(state, -20, 20);
+    case 2:
+        return special[random_between(state, 0, sizeof special / sizeof *special - 1)];
+    case 3:
+        return 1 + (float)random_between(state, -1000000, 1000000) * 1e-9f;
+    default:
+        return (float)random_between(state, -1000, 1000) / 100;
+    }
+}
+
+/* Rounded as the exact power, but for a few in a million that are halfway between two floats. */
+static void test_powers(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    int n = 1000000, n_differ = 0;
+    for (int i = 0; i < n; i++) {
+        float x = any_number(&random), y = any_number(&random), got = vmath_pow(x, y);
+        double exact = pow((double)x, (double)y);
+        if (ulps(got, exact) > 1 || (!isnan(exact) && !signbit(got) != !signbit(exact)))
+            fail_msg("%a to the power %a: %a, not %a", (double)x, (double)y, (double)got, exact);
+        n_differ += got != (float)exact && !isnan(exact);
+    }
+    assert_true(n_differ <= n / 10000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usual_range),
         cmocka_unit_test(test_all_magnitudes),
         cmocka_unit_test(test_singular_points),
+        cmocka_unit_test(test_powers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

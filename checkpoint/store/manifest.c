@@ -129,8 +129,8 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!record_get_text(map, "name", &m->arena, &t.name) || !ckpt_name_fits(t.name) ||
         !record_get_text(map, "container", &m->arena, &t.container) || !ckpt_name_fits(t.container))
         return bad_manifest(err, "a tensor without a name");
-    const msgpack_object *dims = record_field(map, "shape");
-    if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type))
+    if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
+        !record_read_shape(record_field(map, "shape"), 0, &t.shape))
         return bad_manifest(err, t.name);
     if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
         return bad_manifest(err, t.name);

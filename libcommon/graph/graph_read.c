@@ -50,42 +50,6 @@ static const char *read_repeated(struct graph_reader *r, const msgpack_object *o
     return *last;
 }
 
-static bool read_int(const msgpack_object *object, int64_t *value)
-{
-    bool fits =
-        object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
-        (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER && object->via.u64 <= (uint64_t)INT64_MAX);
-    *value = fits ? object->via.i64 : 0;
-    return fits;
-}
-
-static bool read_float(const msgpack_object *object, double *value)
-{
-    int64_t whole;
-    if (object->type == MSGPACK_OBJECT_FLOAT32 || object->type == MSGPACK_OBJECT_FLOAT64) {
-        *value = object->via.f64;
-        return true;
-    }
-    if (!read_int(object, &whole))
-        return false;
-    *value = (double)whole;
-    return true;
-}
-
-static bool read_shape(const msgpack_object *object, struct shape *shape)
-{
-    *shape = SHAPE_ANY;
-    if (object->type == MSGPACK_OBJECT_NIL)
-        return true;
-    if (object->type != MSGPACK_OBJECT_ARRAY || object->via.array.size > SHAPE_RANK_MAX)
-        return false;
-    shape->rank = (int)object->via.array.size;
-    for (int i = 0; i < shape->rank; i++)
-        if (!read_int(&object->via.array.ptr[i], &shape->dims[i]) || shape->dims[i] < SHAPE_UNKNOWN)
-            return false;
-    return true;
-}
-
 static bool read_type(const msgpack_object *object, enum dtype *type)
 {
     char name[32];
@@ -104,9 +68,9 @@ static bool read_item(struct graph_reader *r, const msgpack_object *object, stru
     struct shape *shape;
     switch (item->kind) {
     case ATTR_INT:
-        return read_int(object, &item->i);
+        return record_read_int(object, &item->i);
     case ATTR_FLOAT:
-        return read_float(object, &item->f);
+        return record_read_float(object, &item->f);
     case ATTR_BOOL:
         item->b = object->type == MSGPACK_OBJECT_BOOLEAN && object->via.boolean;
         return object->type == MSGPACK_OBJECT_BOOLEAN;
@@ -117,7 +81,9 @@ static bool read_item(struct graph_reader *r, const msgpack_object *object, stru
         return read_type(object, &item->type);
     default:
         item->shape = shape = arena_alloc(&r->raw.arena, sizeof *shape);
-        return read_shape(object, shape);
+        *shape = SHAPE_ANY;
+        return object->type == MSGPACK_OBJECT_NIL ||
+               record_read_shape(object, SHAPE_UNKNOWN, shape);
     }
 }
 
@@ -155,7 +121,8 @@ static bool read_value(struct graph_reader *r, const msgpack_object *object,
         return false;
     if (value->kind != ATTR_TENSOR)
         return value->kind < ATTR_LIST_INT ? read_item(r, val, value) : read_list(r, val, value);
-    if (!read_int(val, &index) || index < 0 || index >= r->record->n_tensors || r->used[index])
+    if (!record_read_int(val, &index) || index < 0 || index >= r->record->n_tensors ||
+        r->used[index])
         return false; /* a second use would be a second copy: a small record could become a
                        * large graph */
     r->used[index] = 1;
@@ -216,10 +183,10 @@ static int read_node_field(struct graph_reader *r, const msgpack_object *key,
                    ? 0
                    : r->err->code;
     if (is_key(key, "version"))
-        return read_int(val, &node->version) ? 0 : malformed(r, "'version'");
+        return record_read_int(val, &node->version) ? 0 : malformed(r, "'version'");
     if (!is_key(key, "line"))
         return 0;
-    if (!read_int(val, &line) || line < 0 || line > INT32_MAX)
+    if (!record_read_int(val, &line) || line < 0 || line > INT32_MAX)
         return malformed(r, "'line'");
     node->line = (int)line;
     return 0;

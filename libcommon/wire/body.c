@@ -17,20 +17,6 @@ bool record_name_fits(const char *name)
     return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
 }
 
-static int read_shape(const msgpack_object *dims, struct shape *shape)
-{
-    if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
-        return -1;
-    *shape = (struct shape){.rank = (int)dims->via.array.size};
-    for (int i = 0; i < shape->rank; i++) {
-        const msgpack_object *dim = &dims->via.array.ptr[i];
-        if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
-            return -1;
-        shape->dims[i] = dim->via.i64;
-    }
-    return 0;
-}
-
 int body_entry(const msgpack_object *object, struct body_entry *entry, struct error *err)
 {
     enum dtype type;
@@ -38,7 +24,8 @@ int body_entry(const msgpack_object *object, struct body_entry *entry, struct er
     int64_t bytes;
     const char *type_name = record_text(object, "type");
     entry->name = record_text(object, "name");
-    if (!entry->name || !type_name || read_shape(record_field(object, "shape"), &shape) ||
+    if (!entry->name || !type_name ||
+        !record_read_shape(record_field(object, "shape"), 0, &shape) ||
         !record_get_int(object, "bins", &entry->n_bins) ||
         !record_get_int(object, "bytes", &bytes) || entry->n_bins < 0)
         return error_set(err, ERR_DATA, "malformed list of tensors");

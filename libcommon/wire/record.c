@@ -79,25 +79,38 @@ const msgpack_object *record_find(const msgpack_object *map, const char *name, s
     return NULL;
 }
 
-bool record_get_float(const msgpack_object *map, const char *name, double *value)
+bool record_read_float(const msgpack_object *object, double *value)
 {
-    const msgpack_object *field = record_field(map, name);
-    if (!field)
-        return false;
-    switch (field->type) {
+    switch (object ? object->type : MSGPACK_OBJECT_NIL) {
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64:
-        *value = field->via.f64;
+        *value = object->via.f64;
         return true;
     case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        *value = (double)field->via.u64;
+        *value = (double)object->via.u64;
         return true;
     case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        *value = (double)field->via.i64;
+        *value = (double)object->via.i64;
         return true;
     default:
         return false;
     }
+}
+
+bool record_read_shape(const msgpack_object *object, int64_t least, struct shape *shape)
+{
+    bool fits =
+        object && object->type == MSGPACK_OBJECT_ARRAY && object->via.array.size <= SHAPE_RANK_MAX;
+    *shape = (struct shape){.rank = fits ? (int)object->via.array.size : 0};
+    for (int i = 0; i < shape->rank; i++)
+        fits = fits && record_read_int(&object->via.array.ptr[i], &shape->dims[i]) &&
+               shape->dims[i] >= least;
+    return fits;
+}
+
+bool record_get_float(const msgpack_object *map, const char *name, double *value)
+{
+    return record_read_float(record_field(map, name), value);
 }
 
 bool record_get_bool(const msgpack_object *map, const char *name, bool *value)

@@ -91,14 +91,20 @@ static inline bool record_get_uint(const msgpack_object *map, const char *name, 
     *value = field->via.u64;
     return true;
 }
+/* The value of a field, or of an item of a list; false for another type, and for NULL. */
+static inline bool record_read_int(const msgpack_object *object, int64_t *value)
+{
+    if (!object || !(object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
+                     (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER && object->via.i64 >= 0)))
+        return false;
+    *value = object->via.i64;
+    return true;
+}
+bool record_read_float(const msgpack_object *object, double *value);
+bool record_read_shape(const msgpack_object *object, int64_t least, struct shape *shape);
 static inline bool record_get_int(const msgpack_object *map, const char *name, int64_t *value)
 {
-    const msgpack_object *field = record_field(map, name);
-    if (!field || !(field->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ||
-                    (field->type == MSGPACK_OBJECT_POSITIVE_INTEGER && field->via.i64 >= 0)))
-        return false;
-    *value = field->via.i64;
-    return true;
+    return record_read_int(record_field(map, name), value);
 }
 bool record_get_float(const msgpack_object *map, const char *name, double *value);
 bool record_get_bool(const msgpack_object *map, const char *name, bool *value);

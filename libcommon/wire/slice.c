@@ -41,13 +41,6 @@ static bool is_within(struct slice_axis axis, int64_t size)
            size <= axis.size - axis.first;
 }
 
-static bool read_number(const msgpack_object *list, uint32_t i, int64_t *number)
-{
-    const msgpack_object *item = &list->via.array.ptr[i];
-    *number = item->via.i64;
-    return item->type == MSGPACK_OBJECT_POSITIVE_INTEGER && item->via.u64 <= INT64_MAX;
-}
-
 /* Axes that are not cut have size 0. */
 static bool read_axes(const msgpack_object *map, const struct shape *shape,
                       struct variable_slice *slice)
@@ -62,7 +55,8 @@ static bool read_axes(const msgpack_object *map, const struct shape *shape,
         return false;
     for (uint32_t i = 0; i < sizes->via.array.size; i++) {
         struct slice_axis *axis = &slice->axes[i + 1];
-        if (!read_number(sizes, i, &axis->size) || !read_number(firsts, i, &axis->first) ||
+        if (!record_read_int(&sizes->via.array.ptr[i], &axis->size) ||
+            !record_read_int(&firsts->via.array.ptr[i], &axis->first) ||
             (axis->size ? !is_within(*axis, shape->dims[i + 1]) : axis->first != 0))
             return false;
     }

@@ -28,14 +28,15 @@ struct raw_name { /* an entry point or, with one edge, an alias */
     int text_line;
 };
 
+typedef VEC(struct raw_name) raw_names;
+typedef VEC(const char *) raw_texts;
+
 /* Everything lies in the arena or outlives the raw graph. */
 struct raw_graph {
     struct arena arena;
     VEC(struct raw_node) nodes;
-    VEC(struct raw_name) entries;
-    VEC(struct raw_name) aliases;
-    VEC(const char *) made;
-    VEC(const char *) removed;
+    raw_names entries, aliases;
+    raw_texts made, removed;
     int failed_line; /* text line that the error of graph_assemble belongs to; 0: none */
 };
 

@@ -192,10 +192,12 @@ static int read_node_field(struct graph_reader *r, const msgpack_object *key,
     return 0;
 }
 
-static int read_nodes(struct graph_reader *r, const msgpack_object *object)
+static int read_nodes(struct graph_reader *r, const msgpack_object *object, const char *what,
+                      void *to)
 {
+    (void)to;
     if (object->type != MSGPACK_OBJECT_ARRAY)
-        return malformed(r, "'nodes'");
+        return malformed(r, what);
     vec_reserve(&r->raw.nodes, object->via.array.size);
     for (size_t i = 0; i < object->via.array.size; i++) {
         const msgpack_object *item = &object->via.array.ptr[i];
@@ -214,58 +216,35 @@ static int read_nodes(struct graph_reader *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_entries(struct graph_reader *r, const msgpack_object *object)
+static int read_named(struct graph_reader *r, const msgpack_object *object, const char *what,
+                      void *to)
 {
+    raw_names *names = to;
     if (object->type != MSGPACK_OBJECT_MAP)
-        return malformed(r, "'entries'");
+        return malformed(r, what);
     for (size_t i = 0; i < object->via.map.size; i++) {
-        struct raw_name name = {.name = read_text(r, &object->via.map.ptr[i].key, "'entries'")};
-        if (!name.name || read_edges(r, &object->via.map.ptr[i].val, &name.edges, &name.n_edges))
+        msgpack_object edges = object->via.map.ptr[i].val, alias = edges;
+        if (names == &r->raw.aliases) /* of one edge, which is no list */
+            edges = (msgpack_object){MSGPACK_OBJECT_ARRAY, {.array = {1, &alias}}};
+        struct raw_name name = {.name = read_text(r, &object->via.map.ptr[i].key, what)};
+        if (!name.name || read_edges(r, &edges, &name.edges, &name.n_edges))
             return r->err->code;
-        vec_push(&r->raw.entries, name);
+        vec_push(names, name);
     }
     return 0;
 }
 
-static int read_aliases(struct graph_reader *r, const msgpack_object *object)
+static int read_texts(struct graph_reader *r, const msgpack_object *object, const char *what,
+                      void *to)
 {
-    if (object->type != MSGPACK_OBJECT_MAP)
-        return malformed(r, "'aliases'");
-    for (size_t i = 0; i < object->via.map.size; i++) {
-        const char **edge = arena_alloc(&r->raw.arena, sizeof *edge);
-        struct raw_name name = {.name = read_text(r, &object->via.map.ptr[i].key, "'aliases'"),
-                                .edges = edge,
-                                .n_edges = 1};
-        if (!name.name ||
-            !(edge[0] = read_text(r, &object->via.map.ptr[i].val, "an edge of 'aliases'")))
-            return r->err->code;
-        vec_push(&r->raw.aliases, name);
-    }
-    return 0;
-}
-
-static int read_made(struct graph_reader *r, const msgpack_object *object)
-{
+    raw_texts *texts = to;
     if (object->type != MSGPACK_OBJECT_ARRAY)
-        return malformed(r, "'made'");
+        return malformed(r, what);
     for (size_t i = 0; i < object->via.array.size; i++) {
-        const char *made = read_text(r, &object->via.array.ptr[i], "'made'");
-        if (!made)
+        const char *text = read_text(r, &object->via.array.ptr[i], what);
+        if (!text)
             return r->err->code;
-        vec_push(&r->raw.made, made);
-    }
-    return 0;
-}
-
-static int read_removed(struct graph_reader *r, const msgpack_object *object)
-{
-    if (object->type != MSGPACK_OBJECT_ARRAY)
-        return malformed(r, "'removed'");
-    for (size_t i = 0; i < object->via.array.size; i++) {
-        const char *name = read_text(r, &object->via.array.ptr[i], "'removed'");
-        if (!name)
-            return r->err->code;
-        vec_push(&r->raw.removed, name);
+        vec_push(texts, text);
     }
     return 0;
 }
@@ -273,15 +252,17 @@ static int read_removed(struct graph_reader *r, const msgpack_object *object)
 int graph_from_record(const struct registry *registry, const struct record *record,
                       struct graph **graph, struct error *err)
 {
-    static const struct {
-        const char *name;
-        int (*read)(struct graph_reader *r, const msgpack_object *object);
-    } fields[] = {{"nodes", read_nodes},
-                  {"entries", read_entries},
-                  {"aliases", read_aliases},
-                  {"made", read_made},
-                  {"removed", read_removed}};
     struct graph_reader r = {.record = record, .err = err};
+    const struct {
+        const char *name, *what;
+        int (*read)(struct graph_reader *r, const msgpack_object *object, const char *what,
+                    void *to);
+        void *to;
+    } fields[] = {{"nodes", "'nodes'", read_nodes, NULL},
+                  {"entries", "'entries'", read_named, &r.raw.entries},
+                  {"aliases", "'aliases'", read_named, &r.raw.aliases},
+                  {"made", "'made'", read_texts, &r.raw.made},
+                  {"removed", "'removed'", read_texts, &r.raw.removed}};
     struct graph *made = NULL;
     int code = 0;
     error_clear(err);
@@ -289,7 +270,7 @@ int graph_from_record(const struct registry *registry, const struct record *reco
     for (size_t i = 0; !code && i < sizeof fields / sizeof *fields; i++) {
         const msgpack_object *object = record_field(&record->header, fields[i].name);
         if (object)
-            code = fields[i].read(&r, object);
+            code = fields[i].read(&r, object, fields[i].what, fields[i].to);
         else if (i == 0)
             code = error_set(err, ERR_DATA, "the graph has no 'nodes'");
     }

@@ -5,9 +5,7 @@
  */
 #include "graph/assemble.h"
 
-#include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -56,14 +54,8 @@ static int resolve(struct assembly *a, const char *text, struct edge *edge)
         text++;
         slot = CONTROL_SLOT;
     } else {
-        /* "name:digits" is an output only if the colon is followed by digits to the end. */
-        size_t n = strlen(text), i = n;
-        while (i > 0 && isdigit((unsigned char)text[i - 1]))
-            i--;
-        if (i < n && i >= 2 && text[i - 1] == ':' && n - i <= 6) {
-            slot = (int)strtol(text + i, NULL, 10);
-            text = arena_strndup(&a->raw->arena, text, i - 1);
-        }
+        size_t n = edge_text_split(text, &slot);
+        text = text[n] ? arena_strndup(&a->raw->arena, text, n) : text;
     }
     if (!map_get(&a->names, text, &index)) {
         const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);

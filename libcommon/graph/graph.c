@@ -198,6 +198,18 @@ static int no_such_node(const struct graph *graph, const char *name, struct erro
     return err->code;
 }
 
+/* "name:digits" is an output only if the colon is followed by digits to the end. */
+size_t edge_text_split(const char *text, int *slot)
+{
+    size_t length = strlen(text), digits = length;
+    while (digits > 0 && isdigit((unsigned char)text[digits - 1]))
+        digits--;
+    bool is_output =
+        digits < length && digits > 1 && text[digits - 1] == ':' && length - digits <= 6;
+    *slot = is_output ? (int)strtol(text + digits, NULL, 10) : 0;
+    return is_output ? digits - 1 : length;
+}
+
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
                      struct error *err)
 {
@@ -214,15 +226,8 @@ int graph_parse_edge(const struct graph *graph, const char *text, struct edge *e
         return 0;
     }
     char name[GRAPH_NAME_MAX + 1];
-    /* "name:digits" is an output only if the colon is followed by digits to the end. */
-    size_t length = strlen(text), digits = length;
-    int slot = 0;
-    while (digits > 0 && isdigit((unsigned char)text[digits - 1]))
-        digits--;
-    if (digits < length && digits > 0 && text[digits - 1] == ':' && length - digits <= 6) {
-        slot = (int)strtol(text + digits, NULL, 10);
-        length = digits - 1;
-    }
+    int slot;
+    size_t length = edge_text_split(text, &slot);
     if (length >= sizeof name)
         return error_set(err, ERR_DATA, "a name of %zu characters is too long", length);
     memcpy(name, text, length);

@@ -202,6 +202,9 @@ bool graph_was_removed(const struct graph *graph, const char *name);
  * names, except names that are aliases in `to` again. */
 void graph_add_history(struct graph *to, const struct graph *from);
 
+/* Returns the length of the node's name in an edge's text, "name" or "name:1". */
+size_t edge_text_split(const char *text, int *slot);
+
 /* Parses "n", "n:1", "^n", or an alias. If there is no such node, fails with ERR_DATA and says that
  * it was removed or which name may have been meant. */
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
+
 #define NUMBER_MAX 1000000000
 
 struct device_name device_name_open(void)
@@ -45,16 +47,9 @@ static bool parse_word(const char *text, size_t n, char word[DEVICE_WORD_BYTES])
 
 static bool parse_number(const char *text, size_t n, int *number)
 {
-    int64_t value = 0;
-    if (n == 0)
+    int64_t value;
+    if (!n || !isdigit((unsigned char)*text) || number_int64(text, n, &value) || value > NUMBER_MAX)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (!isdigit((unsigned char)text[i]))
-            return false;
-        value = 10 * value + (text[i] - '0');
-        if (value > NUMBER_MAX)
-            return false;
-    }
     *number = (int)value;
     return true;
 }

@@ -6,14 +6,12 @@
  */
 #include "base/number.h"
 
-#include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 
 #define LEADING_DIGITS 19
 #define HALFWAY_MASK                                                                               \
@@ -122,14 +120,6 @@ static enum number_status scan(const char *text, size_t n, struct decimal *decim
 
 /* ---- conversion by the C library ---- */
 
-static pthread_once_t locale_once = PTHREAD_ONCE_INIT;
-static locale_t locale_c;
-
-static void open_locale(void)
-{
-    locale_c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
 /* Converts a scanned text to the nearest number of the format. */
 static enum number_status convert(const char *text, size_t n, double *wide, float *narrow)
 {
@@ -137,11 +127,10 @@ static enum number_status convert(const char *text, size_t n, double *wide, floa
     char *copy = n < sizeof room ? room : mem_alloc(n + 1);
     memcpy(copy, text, n);
     copy[n] = '\0';
-    pthread_once(&locale_once, open_locale);
     if (wide)
-        *wide = strtod_l(copy, NULL, locale_c);
+        str_to_float64(copy, wide);
     else
-        *narrow = strtof_l(copy, NULL, locale_c);
+        str_to_float32(copy, narrow);
     if (copy != room)
         mem_free(copy);
     return isinf(wide ? *wide : (double)*narrow) ? NUMBER_RANGE : NUMBER_OK;

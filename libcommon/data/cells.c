@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "tensor/literal.h"
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
@@ -134,29 +135,6 @@ static int complain(const struct cells *cells, enum number_status status, const 
     return cell_refuse(text, n, what, err);
 }
 
-/* Parses "5", also written as "5.0" or "5e0" by programs that have only floats. */
-static enum number_status parse_whole(const char *text, size_t n, int64_t *value)
-{
-    enum number_status status = number_int64(text, n, value);
-    double number;
-    if (status != NUMBER_INVALID || number_float64(text, n, &number))
-        return status;
-    if (number != __builtin_trunc(number) || number - number != 0)
-        return NUMBER_INVALID;
-    if (!(number >= -0x1p63 && number < 0x1p63))
-        return NUMBER_RANGE;
-    *value = (int64_t)number;
-    return NUMBER_OK;
-}
-
-static bool fits(enum dtype type, int64_t value)
-{
-    int64_t item;
-    struct tensor one = {.type = type, .data = &item};
-    tensor_set_int64(&one, 0, value);
-    return tensor_get_int64(&one, 0) == value && (type != UINT64 || value >= 0);
-}
-
 static int add_float(struct cells *cells, const char *text, size_t n, struct error *err)
 {
     double wide;
@@ -191,20 +169,11 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
     if (dtype_is_floating(cells->type))
         return add_float(cells, text, n, err);
     int64_t value;
-    uint64_t large;
-    enum number_status status = parse_whole(text, n, &value);
+    enum number_status status = literal_integer(cells->type, text, n, &value);
     if (status == NUMBER_INVALID && parse_bool(text, n, &value))
         status = NUMBER_OK;
-    else if (!status && cells->type == BOOL && value != 0 && value != 1)
-        status = NUMBER_INVALID;
-    if (status == NUMBER_RANGE && cells->type == UINT64 && !number_uint64(text, n, &large)) {
-        value = (int64_t)large;
-        status = NUMBER_OK;
-    } else if (!status && !fits(cells->type, value)) {
-        status = NUMBER_RANGE;
-    }
     if (status)
-        return complain(cells, status, text, n, err);
+        return complain(cells, cells->type == BOOL ? NUMBER_INVALID : status, text, n, err);
     return cells_add_bytes(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
 }
 

@@ -4,100 +4,69 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/number.h"
+#include "tensor/tensor.h"
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static const char *scan_digits(const char *p, struct literal_number *n, bool fraction)
+static const char *skip_digits(const char *p)
 {
-    for (; is_digit(*p); p++) {
-        uint64_t grown;
-        if (__builtin_mul_overflow(n->digits, 10u, &grown) ||
-            __builtin_add_overflow(grown, (uint64_t)(*p - '0'), &grown))
-            n->exact = false;
-        else
-            n->digits = grown;
-        n->exponent -= fraction;
-    }
+    while (is_digit(*p))
+        p++;
     return p;
 }
 
-static const char *scan_exponent(const char *p, struct literal_number *n)
+const char *literal_number(const char *p, bool *whole)
 {
-    const char *start = p;
-    if (*p != 'e' && *p != 'E')
-        return p;
-    bool negative = *++p == '-';
     p += *p == '-' || *p == '+';
-    if (!is_digit(*p))
-        return start;
-    int value = 0;
-    for (; is_digit(*p); p++)
-        value = value < 100000 ? value * 10 + (*p - '0') : value;
-    n->exponent += negative ? -value : value;
-    n->whole = false;
-    return p;
-}
-
-const char *literal_number(const char *p, struct literal_number *n)
-{
-    *n = (struct literal_number){.negative = *p == '-', .whole = true, .exact = true};
-    p += *p == '-' || *p == '+';
-    if (!strncmp(p, "nan", 3) || !strncmp(p, "inf", 3)) {
-        n->special = *p == 'n' ? NAN : INFINITY;
-        n->whole = false;
+    *whole = false;
+    if (!strncmp(p, "nan", 3) || !strncmp(p, "inf", 3))
         return p + 3;
-    }
-    const char *start = p;
-    p = scan_digits(p, n, false);
-    size_t n_digits = (size_t)(p - start);
-    if (*p == '.') {
-        start = ++p;
-        p = scan_digits(p, n, true);
-        n_digits += (size_t)(p - start);
-        n->whole = false;
-    }
-    return n_digits ? scan_exponent(p, n) : NULL;
+    const char *end = skip_digits(p);
+    *whole = *end != '.';
+    bool has_digits = end > p || is_digit(end[!*whole]);
+    if (!*whole)
+        end = skip_digits(end + 1);
+    if (!has_digits || (*end | 0x20) != 'e')
+        return has_digits ? end : NULL;
+    const char *exponent = end + 1 + (end[1] == '-' || end[1] == '+');
+    if (!is_digit(*exponent))
+        return end;
+    *whole = false;
+    return skip_digits(exponent);
 }
 
-static double slow_float(const char *text, const char *end, bool single)
+double literal_float(const char *text, const char *end, bool single)
 {
-    char copy[LITERAL_BYTES];
-    size_t n = (size_t)(end - text);
     double value = NAN;
     float narrow = NAN;
-    memcpy(copy, text, n);
-    copy[n] = '\0';
-    if (single)
-        return str_to_float32(copy, &narrow) ? (double)narrow : (double)NAN;
-    return str_to_float64(copy, &value) ? value : (double)NAN;
+    if (!single)
+        number_float64(text, (size_t)(end - text), &value);
+    else
+        number_float32(text, (size_t)(end - text), &narrow);
+    return single ? (double)narrow : value;
 }
 
-/* Exact for up to 15 digits and small powers of ten, which are exact doubles (Clinger 1990); all
- * other numbers are left to the C library. */
-double literal_float(const struct literal_number *n, const char *text, const char *end, bool single)
+enum number_status literal_integer(enum dtype type, const char *text, size_t n, int64_t *value)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (n->special != 0)
-        return n->negative ? -n->special : n->special;
-    if (!n->exact || n->digits > (uint64_t)1 << 53 || n->exponent < -22 || n->exponent > 22)
-        return slow_float(text, end, single);
-    double value = (double)n->digits;
-    value = n->exponent < 0 ? value / powers[-n->exponent] : value * powers[n->exponent];
-    if (single) {
-        /* A double halfway between two floats may be a rounded value: convert the text directly. */
-        uint64_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        bool halfway = (bits & 0x1fffffff) == 0x10000000;
-        if (halfway || (value != 0 && value < 0x1p-126))
-            return slow_float(text, end, true);
+    int64_t item;
+    double wide;
+    struct tensor one = {.type = type, .data = &item};
+    enum number_status status = number_int64(text, n, value);
+    if (status == NUMBER_INVALID) {
+        if (number_float64(text, n, &wide) || wide != trunc(wide) || isinf(wide))
+            return NUMBER_INVALID;
+        status = wide >= -0x1p63 && wide < 0x1p63 ? NUMBER_OK : NUMBER_RANGE;
+        *value = status ? 0 : (int64_t)wide;
     }
-    return n->negative ? -value : value;
+    if (status == NUMBER_RANGE)
+        return type == UINT64 ? number_uint64(text, n, (uint64_t *)value) : NUMBER_RANGE;
+    tensor_set_int64(&one, 0, *value);
+    bool fits = tensor_get_int64(&one, 0) == *value && (type != UINT64 || *value >= 0);
+    return fits ? NUMBER_OK : NUMBER_RANGE;
 }
 
 static int hex_digit(char c)
@@ -140,26 +109,22 @@ const char *literal_string(const char *p, char *out, size_t *n)
 
 const char *literal_complex(const char *p, bool *imaginary, float value[2])
 {
-    struct literal_number n;
-    const char *end = literal_number(p, &n), *second;
-    *imaginary = false;
+    bool whole;
+    const char *end = literal_number(p, &whole), *second;
+    *imaginary = end && *end == 'j';
     value[0] = value[1] = 0;
-    if (!end || end - p >= LITERAL_BYTES)
+    if (!end)
         return NULL;
-    float first = (float)literal_float(&n, p, end, true);
-    if (*end == 'j') {
-        *imaginary = true;
-        value[1] = first;
+    value[*imaginary] = (float)literal_float(p, end, true);
+    if (*imaginary)
         return end + 1;
-    }
-    value[0] = first;
     if (*end != '+' && *end != '-')
         return end;
     second = end;
-    end = literal_number(second, &n);
-    if (!end || end - second >= LITERAL_BYTES || *end != 'j')
+    end = literal_number(second, &whole);
+    if (!end || *end != 'j')
         return NULL;
     *imaginary = true;
-    value[1] = (float)literal_float(&n, second, end, true);
+    value[1] = (float)literal_float(second, end, true);
     return end + 1;
 }

@@ -10,23 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longest number in its text, with the terminator. */
-#define LITERAL_BYTES 512
+#include "base/number.h"
+#include "tensor/dtype.h"
 
-struct literal_number {
-    bool negative;
-    bool whole;      /* written without a point and an exponent */
-    bool exact;      /* false: more digits than fit */
-    uint64_t digits; /* value = digits * 10^exponent */
-    int exponent;
-    double special; /* nan or inf; 0: none */
-};
-
-const char *literal_number(const char *text, struct literal_number *number);
+/* *whole: it is written without a point and an exponent. */
+const char *literal_number(const char *text, bool *whole);
 
 /* Returns the double, or if `single` the float, nearest to the number at [text, end). */
-double literal_float(const struct literal_number *number, const char *text, const char *end,
-                     bool single);
+double literal_float(const char *text, const char *end, bool single);
+
+/* Converts a whole number, which may be written as 5.0 or 5e0, to an integer type or a bool, as
+ * tensor_set_int64 takes it. */
+enum number_status literal_integer(enum dtype type, const char *text, size_t n, int64_t *value);
 
 /* "1+2j", "2j", or a real number alone. */
 const char *literal_complex(const char *text, bool *imaginary, float value[2]);

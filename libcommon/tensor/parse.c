@@ -57,9 +57,8 @@ static int expected_at(const char *what, const char *at, struct error *err)
 static const char *classify(struct scan *s, enum kind *kind, struct error *err)
 {
     const char *p = s->at, *end;
-    struct literal_number n;
     float parts[2];
-    bool imaginary;
+    bool imaginary, whole;
     size_t length;
     if (*p == '"') {
         end = literal_string(p, NULL, &length);
@@ -72,13 +71,13 @@ static const char *classify(struct scan *s, enum kind *kind, struct error *err)
     *kind = KIND_BOOL;
     if ((end = skip_word(p, "true")) || (end = skip_word(p, "false")))
         return end;
-    end = literal_number(p, &n);
-    *kind = n.whole ? KIND_WHOLE : KIND_FLOAT;
+    end = literal_number(p, &whole);
+    *kind = whole ? KIND_WHOLE : KIND_FLOAT;
     if (end && (*end == 'j' || *end == '+' || *end == '-')) {
         end = literal_complex(p, &imaginary, parts);
         *kind = KIND_COMPLEX;
     }
-    if (!end || is_word_char(*end) || end - p >= LITERAL_BYTES) {
+    if (!end || is_word_char(*end)) {
         expected_at("a value", p, err);
         return NULL;
     }
@@ -157,58 +156,25 @@ static int scan_all(struct scan *s, struct error *err)
     return 0;
 }
 
-static int misfit(const char *text, const char *end, enum dtype type, struct error *err)
-{
-    int n = end - text < 48 ? (int)(end - text) : 48;
-    return error_set(err, ERR_DATA, "%.*s does not fit in %s", n, text, dtype_name(type));
-}
-
-/* Gets the magnitude of whole number n; false if it is not whole, or beyond 64 bits. */
-static bool get_magnitude(const struct literal_number *n, const char *text, const char *end,
-                          uint64_t *magnitude)
-{
-    if (n->whole) {
-        *magnitude = n->digits;
-        return n->exact;
-    }
-    double value = literal_float(n, text, end, false);
-    value = n->negative ? -value : value;
-    if (!(value >= 0 && value <= 0x1p53) || value != (double)(uint64_t)value)
-        return false;
-    *magnitude = (uint64_t)value;
-    return true;
-}
-
-static int set_integer(struct tensor *t, int64_t i, const char *text, const char *end,
-                       const struct literal_number *n, struct error *err)
-{
-    uint64_t magnitude;
-    if (!get_magnitude(n, text, end, &magnitude))
-        return misfit(text, end, t->type, err);
-    bool is_signed = t->type == INT8 || t->type == INT16 || t->type == INT32 || t->type == INT64;
-    unsigned bits = (unsigned)dtype_bytes(t->type) * 8;
-    uint64_t greatest = UINT64_MAX >> (64 - bits + is_signed);
-    if (magnitude > greatest + (is_signed && n->negative) ||
-        (!is_signed && n->negative && magnitude))
-        return misfit(text, end, t->type, err);
-    tensor_set_int64(t, i, (int64_t)(n->negative ? -magnitude : magnitude));
-    return 0;
-}
-
 static const char *fill_number(struct tensor *t, int64_t i, const char *text, struct error *err)
 {
-    struct literal_number n;
-    bool imaginary;
-    const char *end;
+    bool ignored;
+    int64_t value;
     if (t->type == COMPLEX64)
-        return literal_complex(text, &imaginary, (float *)t->data + 2 * i);
-    end = literal_number(text, &n);
-    if (t->type == FLOAT32)
-        ((float *)t->data)[i] = (float)literal_float(&n, text, end, true);
-    else if (dtype_is_floating(t->type))
-        tensor_set_float64(t, i, literal_float(&n, text, end, false));
-    else if (set_integer(t, i, text, end, &n, err))
+        return literal_complex(text, &ignored, (float *)t->data + 2 * i);
+    const char *end = literal_number(text, &ignored);
+    size_t n = (size_t)(end - text);
+    if (t->type == FLOAT32) {
+        ((float *)t->data)[i] = (float)literal_float(text, end, true);
+    } else if (dtype_is_floating(t->type)) {
+        tensor_set_float64(t, i, literal_float(text, end, false));
+    } else if (!literal_integer(t->type, text, n, &value)) {
+        tensor_set_int64(t, i, value);
+    } else {
+        error_set(err, ERR_DATA, "%.*s does not fit in %s", (int)(n < 48 ? n : 48), text,
+                  dtype_name(t->type));
         return NULL;
+    }
     return end;
 }
 

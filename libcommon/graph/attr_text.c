@@ -9,24 +9,7 @@
 #include <string.h>
 
 #include "graph/attr.h"
-
-static void print_quoted(struct str *out, const char *text)
-{
-    str_append_char(out, '"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            str_printf(out, "\\%c", *c);
-        else if (*c == '\n')
-            str_append(out, "\\n");
-        else if (*c == '\t')
-            str_append(out, "\\t");
-        else if (*c < ' ' || *c == 0x7f)
-            str_printf(out, "\\x%02x", *c);
-        else
-            str_append_char(out, (char)*c);
-    }
-    str_append_char(out, '"');
-}
+#include "tensor/literal.h"
 
 /* A float's text always shows that it is one, so that it is parsed as the same kind. */
 static void print_float(struct str *out, double value)
@@ -52,7 +35,7 @@ void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
         str_append(out, v->b ? "true" : "false");
         break;
     case ATTR_STRING:
-        print_quoted(out, v->s);
+        literal_print_string(out, v->s, strlen(v->s));
         break;
     case ATTR_TYPE:
         str_append(out, dtype_name(v->type));
@@ -90,39 +73,19 @@ static const char *expected(const char *what, const char *text, struct error *er
     return NULL;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static const char *parse_string(struct arena *arena, const char *text, const char **value,
                                 struct error *err)
 {
-    if (*text != '"')
+    size_t n;
+    const char *end = *text == '"' ? literal_string(text, NULL, &n) : NULL;
+    if (!end)
         return expected("a quoted string", text, err);
-    const char *start = ++text;
-    while (*text && *text != '"')
-        text += *text == '\\' && text[1] ? 2 : 1;
-    if (*text != '"')
-        return expected("a closing quote", start, err);
-    char *out = arena_alloc(arena, (size_t)(text - start) + 1), *to = out;
-    for (const char *c = start; c < text; c++) {
-        if (*c != '\\') {
-            *to++ = *c;
-            continue;
-        }
-        c++;
-        if (*c == 'x' && hex_digit(c[1]) >= 0 && hex_digit(c[2]) >= 0) {
-            *to++ = (char)(hex_digit(c[1]) * 16 + hex_digit(c[2]));
-            c += 2;
-        } else {
-            *to++ = *c == 'n' ? '\n' : *c == 't' ? '\t' : *c;
-        }
-    }
-    if (memchr(out, '\0', (size_t)(to - out)))
-        return expected("a string without NUL", start - 1, err);
+    char *out = arena_alloc(arena, n + 1);
+    literal_string(text, out, &n);
+    if (memchr(out, '\0', n))
+        return expected("a string without NUL", text, err);
     *value = out;
-    return text + 1;
+    return end;
 }
 
 static const char *parse_item(struct arena *arena, const char *text, enum attr_kind kind,

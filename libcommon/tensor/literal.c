@@ -77,7 +77,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses the escape after a backslash; NULL if it is none. */
+/* Parses the escape after a backslash. A character that begins none stands for itself. */
 static const char *scan_escape(const char *p, char *c)
 {
     static const char letters[] = "nrt\"\\", values[] = "\n\r\t\"\\";
@@ -88,8 +88,8 @@ static const char *scan_escape(const char *p, char *c)
     }
     int high = *p == 'x' ? hex_digit(p[1]) : -1;
     int low = high >= 0 ? hex_digit(p[2]) : -1;
-    *c = (char)(high * 16 + low);
-    return low >= 0 ? p + 3 : NULL;
+    *c = low >= 0 ? (char)(high * 16 + low) : *p;
+    return p + (low >= 0 ? 3 : 1);
 }
 
 const char *literal_string(const char *p, char *out, size_t *n)
@@ -99,8 +99,8 @@ const char *literal_string(const char *p, char *out, size_t *n)
         char c = *p++;
         if (!c || c == '\n')
             return NULL;
-        if (c == '\\' && !(p = scan_escape(p, &c)))
-            return NULL;
+        if (c == '\\' && *p && *p != '\n')
+            p = scan_escape(p, &c);
         if (out)
             out[*n] = c;
     }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/number.h"
+#include "base/str.h"
 #include "tensor/dtype.h"
 
 /* *whole: it is written without a point and an exponent. */
@@ -25,6 +26,9 @@ enum number_status literal_integer(enum dtype type, const char *text, size_t n, 
 
 /* "1+2j", "2j", or a real number alone. */
 const char *literal_complex(const char *text, bool *imaginary, float value[2]);
+
+/* Prints n bytes as a quoted string. */
+void literal_print_string(struct str *out, const char *text, size_t n);
 
 /* A quoted string; stores its bytes unless `out` is NULL. */
 const char *literal_string(const char *text, char *out, size_t *n);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tensor/literal.h"
 #include "tensor/tensor.h"
 
 static void print_integer(struct str *out, uint64_t magnitude, bool negative)
@@ -53,7 +54,7 @@ static void print_escaped(struct str *out, unsigned char c)
     }
 }
 
-static void print_string(struct str *out, const char *text, size_t n)
+void literal_print_string(struct str *out, const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
     str_append_char(out, '"');
@@ -103,7 +104,7 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
         break;
     case STRING:
         tensor_string(t, index, &text, &n);
-        print_string(out, text, n);
+        literal_print_string(out, text, n);
         break;
     case UINT64:
     case RESOURCE:

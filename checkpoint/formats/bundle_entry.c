@@ -35,26 +35,30 @@ uint32_t wire_fixed32(struct wire_bytes *in)
     return in->bad ? 0 : page_u32(part.p);
 }
 
-uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *bytes)
+bool wire_next(struct wire_bytes *in, struct wire_field *field)
 {
+    *field = (struct wire_field){0};
+    if (in->p >= in->end || in->bad)
+        return false;
     uint64_t tag = wire_varint(in);
+    field->tag = tag >> 3;
     switch (tag & 7) {
     case WIRE_VARINT:
-        *number = wire_varint(in);
+        field->number = wire_varint(in);
         break;
     case WIRE_FIXED64:
         wire_take(in, 8);
         break;
     case WIRE_BYTES:
-        *bytes = wire_take(in, wire_varint(in));
+        field->bytes = wire_take(in, wire_varint(in));
         break;
     case WIRE_FIXED32:
-        *number = wire_fixed32(in);
+        field->number = wire_fixed32(in);
         break;
     default:
         in->bad = true;
     }
-    return tag >> 3;
+    return !in->bad;
 }
 
 /* ---- messages ---- */
@@ -62,21 +66,13 @@ uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *
 static bool parse_shape(struct wire_bytes in, struct shape *shape)
 {
     *shape = (struct shape){.rank = 0};
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes dim = {0};
-        if (wire_field(&in, &number, &dim) != SHAPE_DIM)
-            continue;
-        if (shape->rank == SHAPE_RANK_MAX)
-            return false;
+    for (struct wire_field dim, f; wire_next(&in, &dim);) {
         uint64_t size = 0;
-        while (dim.p < dim.end && !dim.bad) {
-            struct wire_bytes ignored;
-            uint64_t value = 0;
-            if (wire_field(&dim, &value, &ignored) == DIM_SIZE)
-                size = value;
-        }
-        if (dim.bad || size > INT64_MAX)
+        if (dim.tag != SHAPE_DIM)
+            continue;
+        while (wire_next(&dim.bytes, &f))
+            size = f.tag == DIM_SIZE ? f.number : size;
+        if (shape->rank == SHAPE_RANK_MAX || dim.bytes.bad || size > INT64_MAX)
             return false;
         shape->dims[shape->rank++] = (int64_t)size;
     }
@@ -86,28 +82,26 @@ static bool parse_shape(struct wire_bytes in, struct shape *shape)
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *e)
 {
     *e = (struct bundle_entry){.message = in};
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes bytes = {0};
-        switch (wire_field(&in, &number, &bytes)) {
+    for (struct wire_field f; wire_next(&in, &f);) {
+        switch (f.tag) {
         case ENTRY_TYPE:
-            e->type = number;
+            e->type = f.number;
             break;
         case ENTRY_SHAPE:
-            if (!parse_shape(bytes, &e->shape))
+            if (!parse_shape(f.bytes, &e->shape))
                 return false;
             break;
         case ENTRY_SHARD:
-            e->shard = number;
+            e->shard = f.number;
             break;
         case ENTRY_OFFSET:
-            e->offset = number;
+            e->offset = f.number;
             break;
         case ENTRY_SIZE:
-            e->size = number;
+            e->size = f.number;
             break;
         case ENTRY_CRC:
-            e->crc = (uint32_t)number;
+            e->crc = (uint32_t)f.number;
             break;
         case ENTRY_SLICES:
             e->has_slices = true;

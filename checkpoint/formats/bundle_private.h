@@ -69,8 +69,13 @@ uint64_t wire_varint(struct wire_bytes *in);
 struct wire_bytes wire_take(struct wire_bytes *in, uint64_t n);
 uint32_t wire_fixed32(struct wire_bytes *in);
 
-/* Reads the next field of a message: its number, and its value as a number or as bytes. */
-uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *bytes);
+struct wire_field { /* its tag, and its value as a number or as bytes */
+    uint64_t tag, number;
+    struct wire_bytes bytes;
+};
+
+/* Reads the next field of a message; false at its end, or if it is damaged. */
+bool wire_next(struct wire_bytes *in, struct wire_field *field);
 
 /* False if the bytes are not an entry. */
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "checkpoint/formats/bundle.h"
 #include "checkpoint/formats/bundle_private.h"
@@ -114,8 +115,7 @@ int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct erro
     if (e->shard >= b->n_shards)
         return error_set(err, ERR_DATA, "lies in a shard that is none");
     if (b->fd < 0 || b->shard != e->shard) {
-        if (b->fd >= 0)
-            close(b->fd);
+        close_if_open(b->fd);
         b->shard = e->shard;
         const char *path =
             bundle_data_path(b->path, (int)e->shard, (int)b->n_shards, &b->archive->arena);
@@ -169,14 +169,11 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
     if (!key->n) {
         struct wire_bytes in = value;
         uint64_t endianness = 0;
-        while (in.p < in.end && !in.bad) {
-            uint64_t number = 0;
-            struct wire_bytes ignored;
-            uint64_t field = wire_field(&in, &number, &ignored);
-            if (field == HEADER_SHARDS)
-                b->n_shards = number;
-            else if (field == HEADER_ENDIANNESS)
-                endianness = number;
+        for (struct wire_field f; wire_next(&in, &f);) {
+            if (f.tag == HEADER_SHARDS)
+                b->n_shards = f.number;
+            else if (f.tag == HEADER_ENDIANNESS)
+                endianness = f.number;
         }
         if (in.bad || !b->n_shards || b->n_shards > SHARDS_MAX)
             return damaged(b, "its header", err);
@@ -313,8 +310,7 @@ int bundle_read(const char *path, struct archive *archive, struct error *err)
         if (!err->code && bundle_slices_check(&b.slices, err))
             error_prefix(err, "%s: damaged: ", b.path);
     }
-    if (b.fd >= 0)
-        close(b.fd);
+    close_if_open(b.fd);
     mem_free(b.index);
     bundle_slices_release(&b.slices);
     vec_release(&b.wholes);

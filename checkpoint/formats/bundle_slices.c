@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/formats/bundle_private.h"
+#include "tensor/box.h"
 
 #define NUMBER_BYTES 10 /* of a signed number in ordered code */
 
@@ -60,9 +61,10 @@ static void put_signed(struct str *key, int64_t value)
     str_append_bytes(key, first, (size_t)n);
 }
 
-struct extent {
-    int64_t start, length;
-    bool is_all; /* written as the whole extent */
+/* A slice's part of the whole tensor. */
+struct slice_extents {
+    struct box box;
+    bool is_all[SHAPE_RANK_MAX]; /* written as the whole extent of this axis */
 };
 
 static int by_key(const void *a, const void *b)
@@ -75,7 +77,7 @@ static int by_key(const void *a, const void *b)
 
 /* NULL: there is no such slice, or it was already used. */
 static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
-                                 const struct extent *extents, int rank)
+                                 const struct slice_extents *extents)
 {
     struct bundle_slice wanted = {.used = false};
     if (!slices->items.n)
@@ -88,12 +90,12 @@ static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
     str_append_char(&wanted.key, 0);
     str_append(&wanted.key, name);
     str_append_bytes(&wanted.key, "\0\1", 2); /* ends a text */
-    if (rank)
+    if (extents->box.rank)
         str_append_char(&wanted.key, 1); /* a number of one byte */
-    str_append_char(&wanted.key, (char)rank);
-    for (int i = 0; i < rank; i++) {
-        put_signed(&wanted.key, extents[i].is_all ? 0 : extents[i].start);
-        put_signed(&wanted.key, extents[i].is_all ? -1 : extents[i].length);
+    str_append_char(&wanted.key, (char)extents->box.rank);
+    for (int i = 0; i < extents->box.rank; i++) {
+        put_signed(&wanted.key, extents->is_all[i] ? 0 : extents->box.first[i]);
+        put_signed(&wanted.key, extents->is_all[i] ? -1 : extents->box.size[i]);
     }
     struct bundle_slice *found =
         bsearch(&wanted, slices->items.items, slices->items.n, sizeof *slices->items.items, by_key);
@@ -104,28 +106,31 @@ static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
 /* ---- one slice ---- */
 
 struct piece {
-    struct extent extents[SHAPE_RANK_MAX];
+    struct slice_extents extents;
     struct bundle_slice *slice;
 };
 
-static bool parse_extent(struct wire_bytes in, int64_t whole, struct extent *extent)
+/* Adds the extent along the next axis of the whole. */
+static bool parse_extent(struct wire_bytes in, const struct shape *whole,
+                         struct slice_extents *extents)
 {
-    *extent = (struct extent){.length = whole, .is_all = true};
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes ignored;
-        switch (wire_field(&in, &number, &ignored)) {
-        case EXTENT_START:
-            extent->start = (int64_t)number;
-            break;
-        case EXTENT_LENGTH:
-            extent->length = (int64_t)number;
-            extent->is_all = false;
-            break;
+    int axis = extents->box.rank++;
+    if (axis >= whole->rank)
+        return false;
+    int64_t first = 0, size = whole->dims[axis];
+    extents->is_all[axis] = true;
+    for (struct wire_field f; wire_next(&in, &f);) {
+        if (f.tag == EXTENT_START)
+            first = (int64_t)f.number;
+        if (f.tag == EXTENT_LENGTH) {
+            size = (int64_t)f.number;
+            extents->is_all[axis] = false;
         }
     }
-    return !in.bad && extent->start >= 0 && extent->length >= 0 && extent->start <= whole &&
-           extent->length <= whole - extent->start;
+    extents->box.first[axis] = first;
+    extents->box.size[axis] = size;
+    return !in.bad && first >= 0 && size >= 0 && first <= whole->dims[axis] &&
+           size <= whole->dims[axis] - first;
 }
 
 /* ---- a whole ---- */
@@ -134,29 +139,21 @@ struct slice_joiner {
     struct bundle *bundle;
     const struct bundle_entry *whole;
     VEC(struct piece) pieces;
-    uint8_t *filled; /* a bit for each element */
-    uint64_t bytes;  /* of all pieces */
+    uint64_t bytes; /* of all pieces */
 };
 
 static int take_piece(struct slice_joiner *j, struct bundle_slices *slices, const char *name,
                       struct wire_bytes in, struct error *err)
 {
     const struct bundle_entry *whole = j->whole;
-    struct piece piece;
-    int rank = 0;
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes extent = {0};
-        if (wire_field(&in, &number, &extent) != SLICE_EXTENT)
-            continue;
-        if (rank == whole->shape.rank ||
-            !parse_extent(extent, whole->shape.dims[rank], &piece.extents[rank]))
-            return error_set(err, ERR_DATA, "a slice that is none of its shape");
-        rank++;
-    }
-    if (in.bad || rank != whole->shape.rank)
+    struct piece piece = {.slice = NULL};
+    bool fits = true;
+    for (struct wire_field f; wire_next(&in, &f);)
+        if (f.tag == SLICE_EXTENT)
+            fits = fits && parse_extent(f.bytes, &whole->shape, &piece.extents);
+    if (in.bad || !fits || piece.extents.box.rank != whole->shape.rank)
         return error_set(err, ERR_DATA, "a slice that is none of its shape");
-    piece.slice = find(slices, name, piece.extents, whole->shape.rank);
+    piece.slice = find(slices, name, &piece.extents);
     if (!piece.slice)
         return error_set(err, ERR_DATA, "one of its slices is missing");
     const struct bundle_entry *e = &piece.slice->entry;
@@ -164,38 +161,38 @@ static int take_piece(struct slice_joiner *j, struct bundle_slices *slices, cons
     if (e->has_slices || e->type != whole->type || e->shape.rank != whole->shape.rank)
         return error_set(err, ERR_DATA, "one of its slices has another type or shape");
     for (int i = 0; i < e->shape.rank; i++)
-        if (e->shape.dims[i] != piece.extents[i].length)
+        if (e->shape.dims[i] != piece.extents.box.size[i])
             return error_set(err, ERR_DATA, "one of its slices has another type or shape");
     j->bytes += e->size;
     vec_push(&j->pieces, piece);
     return bundle_find_data(j->bundle, e, err);
 }
 
-/* Copies a piece, one row of the last dimension at a time. */
-static bool copy_piece(struct slice_joiner *j, const struct piece *piece, const struct tensor *part,
-                       struct tensor *value)
+/* Joins the pieces. Together they have as many elements as the whole; so if two overlapped, some
+ * element would be in none. */
+static int join(struct slice_joiner *j, struct tensor *value, struct error *err)
 {
-    const struct shape *whole = &j->whole->shape;
-    int64_t at[SHAPE_RANK_MAX] = {0}, count = tensor_count(part);
-    size_t element = dtype_bytes(part->type);
-    int last = whole->rank - 1;
-    int64_t row = last < 0 ? 1 : piece->extents[last].length;
-    for (int64_t done = 0; done < count; done += row) {
-        int64_t to = 0;
-        for (int i = 0; i <= last; i++)
-            to = to * whole->dims[i] + piece->extents[i].start + at[i];
-        /* no element may be in two slices */
-        for (int64_t i = to; i < to + row; i++) {
-            if (j->filled[i / 8] >> (i % 8) & 1)
-                return false;
-            j->filled[i / 8] |= (uint8_t)(1 << (i % 8));
+    size_t count = (size_t)tensor_count(value);
+    uint8_t *filled = mem_try(count);
+    if (!filled)
+        return error_set(err, ERR_OS, "no memory to join its slices");
+    memset(filled, 0, count);
+    struct box all = {.rank = value->shape.rank};
+    memcpy(all.size, value->shape.dims, sizeof all.size);
+    for (size_t i = 0; i < j->pieces.n && !err->code; i++) {
+        const struct piece *piece = &j->pieces.items[i];
+        struct tensor part = TENSOR_INIT;
+        if (!bundle_read_numbers(j->bundle, &piece->slice->entry, &part, err)) {
+            box_copy(value->data, &all, part.data, &piece->extents.box, dtype_bytes(value->type));
+            memset(part.data, 1, (size_t)tensor_count(&part)); /* of no use any more */
+            box_copy(filled, &all, part.data, &piece->extents.box, 1);
         }
-        memcpy((char *)value->data + (size_t)to * element,
-               (const char *)part->data + (size_t)done * element, (size_t)row * element);
-        for (int i = last - 1; i >= 0 && ++at[i] == piece->extents[i].length; i--)
-            at[i] = 0;
+        tensor_release(&part);
     }
-    return true;
+    if (!err->code && memchr(filled, 0, count))
+        error_set(err, ERR_DATA, "its slices overlap");
+    mem_free(filled);
+    return err->code;
 }
 
 int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
@@ -207,36 +204,15 @@ int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, cons
     if (whole->type > 31 || !(DTYPE_BIT(whole->type) & DTYPES_ANY) || whole->type == RESOURCE)
         return error_set(err, ERR_DATA, "no tensor has TensorFlow's type %llu",
                          (unsigned long long)whole->type);
-    struct wire_bytes in = j.whole->message;
-    while (in.p < in.end && !in.bad && !err->code) {
-        uint64_t number = 0;
-        struct wire_bytes slice = {0};
-        if (wire_field(&in, &number, &slice) == ENTRY_SLICES)
-            take_piece(&j, slices, name, slice, err);
-    }
-    if (!err->code && (int64_t)j.bytes != shape_bytes(&j.whole->shape, (enum dtype)j.whole->type))
+    struct wire_bytes in = whole->message;
+    for (struct wire_field f; !err->code && wire_next(&in, &f);)
+        if (f.tag == ENTRY_SLICES)
+            take_piece(&j, slices, name, f.bytes, err);
+    if (!err->code && (int64_t)j.bytes != shape_bytes(&whole->shape, (enum dtype)whole->type))
         error_set(err, ERR_DATA, "its slices are not all of it");
-    if (!err->code) {
-        int64_t count = shape_count(&j.whole->shape);
-        if (!tensor_alloc(value, (enum dtype)j.whole->type, &j.whole->shape, err)) {
-            j.filled = mem_try((size_t)count / 8 + 1);
-            if (!j.filled)
-                error_set(err, ERR_OS, "no memory to join its slices");
-            else
-                memset(j.filled, 0, (size_t)count / 8 + 1);
-            for (size_t i = 0; i < j.pieces.n && !err->code; i++) {
-                const struct piece *piece = &j.pieces.items[i];
-                struct tensor part = TENSOR_INIT;
-                if (!bundle_read_numbers(j.bundle, &piece->slice->entry, &part, err) &&
-                    !copy_piece(&j, piece, &part, value))
-                    error_set(err, ERR_DATA, "its slices overlap");
-                tensor_release(&part);
-            }
-            mem_free(j.filled);
-            if (err->code)
-                tensor_release(value);
-        }
-    }
+    if (!err->code && !tensor_alloc(value, (enum dtype)whole->type, &whole->shape, err) &&
+        join(&j, value, err))
+        tensor_release(value);
     vec_release(&j.pieces);
     return err->code;
 }

@@ -60,21 +60,18 @@ static const char *short_device(const char *device)
 
 static void print_crossing(const struct graph *graph, const struct part_crossing *crossing)
 {
-    struct str name = STR_INIT, bytes = STR_INIT;
+    const bool is_order = crossing->edge.slot == CONTROL_SLOT, is_unknown = crossing->bytes < 0;
+    struct str name = STR_INIT;
     graph_print_edge(&name, graph, crossing->edge);
     for (int i = 0; i < crossing->n_also; i++)
         str_printf(&name, ", ^%s", graph_node(graph, crossing->also[i])->name);
-    if (crossing->edge.slot == CONTROL_SLOT)
-        str_append(&bytes, "order only");
-    else if (crossing->bytes < 0)
-        str_append(&bytes, "? bytes");
-    else
-        show_bytes(&bytes, crossing->bytes);
     fprintf(stderr, "%s  %s -> %s  %s\n", str_text(&name),
             short_device(parts.parts.items[crossing->from].device),
-            short_device(parts.parts.items[crossing->to].device), str_text(&bytes));
+            short_device(parts.parts.items[crossing->to].device),
+            is_order     ? "order only"
+            : is_unknown ? "? bytes"
+                         : show_bytes(crossing->bytes).s);
     str_release(&name);
-    str_release(&bytes);
 }
 
 /* ---- writing ---- */
@@ -119,7 +116,7 @@ static int cut(struct filter *f, struct error *err)
 
 static void print_report(const struct filter *f)
 {
-    struct str total = STR_INIT, order = STR_INIT;
+    struct str order = STR_INIT;
     int64_t bytes = 0;
     size_t n_tensors = 0;
     bool known = true;
@@ -130,16 +127,14 @@ static void print_report(const struct filter *f)
         known = known && crossing->bytes >= 0;
         bytes += crossing->bytes > 0 ? crossing->bytes : 0;
     }
-    show_bytes(&total, bytes);
     size_t n_orders = parts.crossings.n - n_tensors;
     if (n_orders)
         str_printf(&order, "; %zu time%s order only", n_orders, n_orders == 1 ? "" : "s");
     tool_say(f->tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts.parts.n,
              parts.parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
-             n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
+             n_tensors == 1 ? "es" : "", known ? "" : "at least ", show_bytes(bytes).s,
              str_text(&order));
     str_release(&order);
-    str_release(&total);
 }
 
 static int write_parts(struct filter *f, struct error *err)

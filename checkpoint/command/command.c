@@ -203,10 +203,8 @@ int command_prune(struct command *c, struct error *err)
                        ",\"kept_chunks\":%" PRIu64 ",\"kept_bytes\":%" PRIu64 "}\n",
                        report.chunks, report.bytes, report.kept_chunks, report.kept_bytes);
         } else if (c->dry_run || c->verbose) {
-            show_bytes(&c->out, (int64_t)report.bytes);
-            str_printf(&c->out, c->dry_run ? " to be removed, " : " removed, ");
-            show_bytes(&c->out, (int64_t)report.kept_bytes);
-            str_append(&c->out, " kept\n");
+            str_printf(&c->out, "%s %sremoved, %s kept\n", show_bytes((int64_t)report.bytes).s,
+                       c->dry_run ? "to be " : "", show_bytes((int64_t)report.kept_bytes).s);
         }
     }
     command_measure(c, store);
@@ -239,9 +237,8 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
     if (!(c->replace ? checkpoint_copy_over : checkpoint_copy)(checkpoint, to, &c->watch, &saved,
                                                                err)) {
         if (c->verbose && saved.sequence) {
-            str_printf(&c->out, "%s  ", checkpoint->name);
-            show_bytes(&c->out, (int64_t)saved.new_bytes);
-            str_append(&c->out, " written\n");
+            str_printf(&c->out, "%s  %s written\n", checkpoint->name,
+                       show_bytes((int64_t)saved.new_bytes).s);
         }
         ckpt_manifest_release(&saved);
         const char *tag; /* which another checkpoint of `to` may have */

@@ -91,16 +91,14 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
         columns_add(&columns, "TAGS");
     for (size_t i = 0; i < all->n; i++) {
         const struct ckpt_manifest *m = &all->items[i];
-        struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
+        struct str saved = STR_INIT, run = STR_INIT;
         print_time(&saved, m->time, false);
         run_print(&m->run, &run);
-        show_bytes(&bytes, (int64_t)m->bytes);
-        show_bytes(&new, (int64_t)m->new_bytes);
         columns_add(&columns, "%" PRId64, m->step);
         columns_add(&columns, "%s", saved.data);
         columns_add(&columns, "%" PRIu64, m->n_tensors);
-        columns_add(&columns, "%s", bytes.data);
-        columns_add(&columns, "%s", new.data);
+        columns_add(&columns, "%s", show_bytes((int64_t)m->bytes).s);
+        columns_add(&columns, "%s", show_bytes((int64_t)m->new_bytes).s);
         if (with_run)
             columns_add(&columns, "%s", run.data);
         for (size_t k = 0; k < names.n; k++) {
@@ -118,8 +116,6 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
             columns_add(&columns, "%s", tags.n ? tags.data : "-");
         str_release(&tags);
         str_release(&saved);
-        str_release(&bytes);
-        str_release(&new);
         str_release(&run);
     }
     columns_print(&columns, out);
@@ -173,12 +169,9 @@ void text_show(struct str *out, struct source *s, bool json)
         print_time(out, m->time, false);
         str_append(out, "\nrun         ");
         run_print(&m->run, out);
-        str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, ", m->producer,
-                   m->n_tensors);
-        show_bytes(out, (int64_t)m->bytes);
-        str_append(out, ", ");
-        show_bytes(out, (int64_t)m->new_bytes);
-        str_append(out, " of them new\n");
+        str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, %s, %s of them new\n",
+                   m->producer, m->n_tensors, show_bytes((int64_t)m->bytes).s,
+                   show_bytes((int64_t)m->new_bytes).s);
         for (size_t i = 0; i < m->scalars.n; i++)
             str_printf(out, "scalar      %s %.6g\n", m->scalars.items[i].name,
                        m->scalars.items[i].value);
@@ -195,17 +188,15 @@ void text_show(struct str *out, struct source *s, bool json)
         const struct source_tensor *t = &s->tensors.items[i];
         const struct checkpoint_entry *entry =
             t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
-        struct str bytes = STR_INIT, digest = STR_INIT;
-        show_bytes(&bytes, (int64_t)t->saved.bytes);
+        struct str digest = STR_INIT;
         if (entry)
             print_digest(&digest, entry->tensor);
         columns_add(&columns, "%s", source_outer_name(s, i));
         columns_add(&columns, "%s", shape_text_typed(t->saved.type, &t->saved.shape));
         columns_add(&columns, "%" PRIu64, t->saved.updates);
-        columns_add(&columns, "%s", bytes.data);
+        columns_add(&columns, "%s", show_bytes((int64_t)t->saved.bytes).s);
         columns_add(&columns, "%s", entry && *entry->shard ? entry->shard : "-");
         columns_add(&columns, "%s", entry ? digest.data : "-");
-        str_release(&bytes);
         str_release(&digest);
     }
     columns_print(&columns, out);
@@ -263,10 +254,11 @@ void text_retain(struct str *out, int64_t step, const char *kept_by, bool dry_ru
 void text_verify(struct str *out, const struct verify_report *report, bool json)
 {
     if (!json) {
-        str_printf(out, "%" PRIu64 " checkpoints, %" PRIu64 " tensors, %" PRIu64 " chunks; ",
-                   report->checkpoints, report->tensors, report->chunks);
-        show_bytes(out, (int64_t)report->checked_bytes);
-        str_printf(out, " read; %zu damaged\n", report->problems.n);
+        str_printf(out,
+                   "%" PRIu64 " checkpoints, %" PRIu64 " tensors, %" PRIu64
+                   " chunks; %s read; %zu damaged\n",
+                   report->checkpoints, report->tensors, report->chunks,
+                   show_bytes((int64_t)report->checked_bytes).s, report->problems.n);
         return;
     }
     for (size_t i = 0; i < report->problems.n; i++) {

@@ -14,7 +14,7 @@
 
 /* ---- the summary ---- */
 
-void show_bytes(struct str *out, int64_t bytes)
+struct show_text show_bytes(int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
@@ -23,7 +23,9 @@ void show_bytes(struct str *out, int64_t bytes)
         value /= 1024;
         unit++;
     }
-    str_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    struct show_text text;
+    snprintf(text.s, sizeof text.s, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return text;
 }
 
 /* Starts the line on the first call, continues it on later ones. */
@@ -127,11 +129,9 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
     }
     mem_free(updated);
     if (total) {
-        str_printf(out, "%-8s%d variable%s, ", "state", total, total == 1 ? "" : "s");
-        show_bytes(out, bytes[0] + bytes[1] + bytes[2]);
-        str_printf(out, ": %d trained (", n[OWNER_MODEL]);
-        show_bytes(out, bytes[OWNER_MODEL]);
-        str_append_char(out, ')');
+        str_printf(out, "%-8s%d variable%s, %s: %d trained (%s)", "state", total,
+                   total == 1 ? "" : "s", show_bytes(bytes[0] + bytes[1] + bytes[2]).s,
+                   n[OWNER_MODEL], show_bytes(bytes[OWNER_MODEL]).s);
         if (n[OWNER_OPTIMIZER])
             str_printf(out, ", %d of the optimizer", n[OWNER_OPTIMIZER]);
         if (n[OWNER_OTHER])

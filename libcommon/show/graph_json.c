@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show/graph_json.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -18,22 +17,18 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
     struct str text = STR_INIT;
     switch (v->kind) {
     case ATTR_INT:
-        str_printf(out, "%" PRId64, v->i);
+    case ATTR_BOOL:
+        attr_print(out, v, elide);
         break;
     case ATTR_FLOAT:
         show_json_float(out, v->f);
-        break;
-    case ATTR_BOOL:
-        str_append(out, v->b ? "true" : "false");
         break;
     case ATTR_STRING:
         print_text(out, v->s);
         break;
     case ATTR_TYPE:
-        print_text(out, dtype_name(v->type));
-        break;
     case ATTR_SHAPE:
-        shape_print(&text, v->shape);
+        attr_print(&text, v, elide);
         print_text(out, str_text(&text));
         str_release(&text);
         break;

@@ -159,7 +159,7 @@ static void add_cells(const struct shard_view *view, const char *task, const msg
             else if (!record_get_int(row, cell->field, &whole) || whole < 0)
                 str_append(rows, "-");
             else if (cell->form == CELL_BYTES)
-                show_bytes(rows, whole);
+                str_append(rows, show_bytes(whole).s);
             else
                 str_printf(rows, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
         }

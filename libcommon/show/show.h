@@ -64,7 +64,9 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
 /* ---- helpers, for tests and for other kinds ---- */
 
 /* "512 B", "150.2 KiB" */
-void show_bytes(struct str *out, int64_t bytes);
+struct show_text {
+    char s[32];
+} show_bytes(int64_t bytes);
 
 /* "min 0 max 16 mean 4.88", of finite numbers; "empty"; NaNs and infinities are counted. */
 void show_summary(struct str *line, const struct tensor *t);

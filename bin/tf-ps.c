@@ -156,7 +156,7 @@ static int restore(struct ps_call *call, struct error *err)
 static int stop(struct ps_call *call, struct error *err)
 {
     ps_warn_of_supervisor(call->tool);
-    return verbs_stop(call->client, err);
+    return verbs_ask(call->client, "stop", NULL, NULL, NULL, err);
 }
 
 /* ---- the verbs ---- */

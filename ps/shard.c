@@ -91,16 +91,6 @@ static void verb(void *context, const struct query *from)
     }
 }
 
-static void verb_status(void *context, const struct query *query)
-{
-    shard_status(context, query);
-}
-
-static void verb_stats(void *context, const struct query *query)
-{
-    shard_stats(context, query);
-}
-
 static void verb_stop(void *context, const struct query *query)
 {
     struct shard *shard = context;
@@ -193,8 +183,8 @@ struct shard *shard_new(const struct shard_options *options)
         all->registered[i] = (struct registration){shard, &verbs[i]};
         conns_verb(options->conns, verbs[i].name, verb, &all->registered[i]);
     }
-    conns_verb(options->conns, "status", verb_status, shard);
-    conns_verb(options->conns, "stats", verb_stats, shard);
+    conns_verb(options->conns, "status", shard_status, shard);
+    conns_verb(options->conns, "stats", shard_stats, shard);
     conns_verb(options->conns, "stop", verb_stop, shard);
     return shard;
 }

@@ -21,7 +21,7 @@ static struct shard_cut *slot_of(struct shard *shard, const char *name)
 }
 
 /* With the lock, like everything that touches a snapshot. */
-static void clear(struct shard_cut *cut)
+void shard_cut_release(struct shard_cut *cut)
 {
     cut_release(&cut->cut);
     mem_free(cut->name);
@@ -44,7 +44,7 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     error_clear(err);
     shard_claims_shut(shard); /* claimed values are in memory; other graphs may come later */
     pthread_mutex_lock(&shard->cuts_lock);
-    clear(slot_of(shard, name));
+    shard_cut_release(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one snapshot at a time */
         collect(&shard->cuts[i], err);
     /* All variables are locked for reading here, that is, between two steps of their writers. */
@@ -90,15 +90,10 @@ int shard_cut_get(struct shard *shard, const char *name, struct shard_cut *taken
     return err->code;
 }
 
-void shard_cut_release(struct shard_cut *cut)
-{
-    clear(cut);
-}
-
 void shard_cuts_end(struct shard *shard)
 {
     for (int i = 0; i < SHARD_CUTS; i++)
-        clear(&shard->cuts[i]);
+        shard_cut_release(&shard->cuts[i]);
 }
 
 void shard_cuts_forget(struct shard *shard)
@@ -107,7 +102,7 @@ void shard_cuts_forget(struct shard *shard)
     if (pthread_mutex_trylock(&shard->cuts_lock))
         return; /* it is in use */
     if (cut->name && time_now() - cut->used > FORGOTTEN_SECONDS)
-        clear(cut);
+        shard_cut_release(cut);
     pthread_mutex_unlock(&shard->cuts_lock);
 }
 
@@ -153,7 +148,7 @@ void shard_part(struct shard_query *query)
         reply_end(query->peer, NULL, 0);
     }
     if (cut && i + 1 >= n)
-        clear(cut);
+        shard_cut_release(cut);
     pthread_mutex_unlock(&shard->cuts_lock);
     if (err.code)
         shard_reply_failure(query, &err);

@@ -31,7 +31,7 @@ static int count_updates(struct shard *shard, double seconds, uint64_t *n, struc
     return err->code;
 }
 
-static void forget_askers(struct shard *shard)
+void shard_origin_end(struct shard *shard)
 {
     for (size_t i = 0; i < shard->askers.n; i++)
         mem_free(shard->askers.items[i]);
@@ -48,14 +48,9 @@ void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bo
     shard->saves_as.generation = origin->generation;
     shard->origin_updates = updates;
     shard->origin_is_told = is_told;
-    forget_askers(shard);
+    shard_origin_end(shard);
     pthread_mutex_unlock(&shard->lock);
     *conns_origin(shard->options.conns) = origin->decision;
-}
-
-void shard_origin_end(struct shard *shard)
-{
-    forget_askers(shard);
 }
 
 int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err)

@@ -115,14 +115,15 @@ void shard_query_free(struct shard_query *query);
 void shard_reply_failure(struct shard_query *query, const struct error *err);
 /* Replies with the error, or with success, and frees the query. */
 void shard_query_end(struct shard_query *query, const struct error *err);
-/* Replies with the error, or with the step of a checkpoint, and frees the query. */
-void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err);
+/* Replies with the error, or with a number, and frees the query. */
+void shard_query_end_int(struct shard_query *query, const char *key, int64_t value,
+                         const struct error *err);
 
 /* shard_verbs.c */
 shard_work shard_list, shard_get, shard_put, shard_reset;
 /* shard_stats.c, in the loop's thread */
-void shard_status(struct shard *shard, const struct query *query);
-void shard_stats(struct shard *shard, const struct query *query);
+void shard_status(void *shard, const struct query *query);
+void shard_stats(void *shard, const struct query *query);
 
 /* shard_cut.c */
 shard_work shard_snapshot, shard_part;

@@ -30,13 +30,14 @@ void shard_query_end(struct shard_query *query, const struct error *err)
     shard_query_free(query);
 }
 
-void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err)
+void shard_query_end_int(struct shard_query *query, const char *key, int64_t value,
+                         const struct error *err)
 {
     msgpack_packer *packer;
     if (err->code) {
         shard_reply_failure(query, err);
     } else if ((packer = reply_begin(query->peer, query->id, 1))) {
-        pack_key_int(packer, "step", step);
+        pack_key_int(packer, key, value);
         reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

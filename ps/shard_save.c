@@ -314,7 +314,7 @@ void shard_save(struct shard_query *query)
         if (query->last)
             shard_react(query->shard, SHARD_LAST);
     }
-    shard_query_end_step(query, step, &err);
+    shard_query_end_int(query, "step", step, &err);
 }
 
 void shard_hand_out(struct shard_query *query)

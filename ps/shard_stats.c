@@ -10,8 +10,9 @@
 
 /* ---- status ---- */
 
-void shard_status(struct shard *shard, const struct query *query)
+void shard_status(void *context, const struct query *query)
 {
+    struct shard *shard = context;
     struct error failure = ERROR_INIT;
     struct clock *clock = containers_clock(shard->options.variables);
     const struct link_hello *self = peers_self(conns_peers(query->conns));
@@ -152,8 +153,9 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
                            link_stillness(traffic->tasks.items[i]));
 }
 
-void shard_stats(struct shard *shard, const struct query *query)
+void shard_stats(void *context, const struct query *query)
 {
+    struct shard *shard = context;
     struct traffic traffic = {0};
     struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = conns_peers(query->conns);

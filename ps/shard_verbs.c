@@ -76,18 +76,11 @@ void shard_put(struct shard_query *query)
 void shard_reset(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    msgpack_packer *packer;
     int n = 0;
     if (!query->container)
         error_set(&err, ERR_PROTOCOL, "a request to reset needs a container");
     else
         containers_reset(query->shard->options.variables, query->container, query->seconds, &n,
                          &err);
-    if (err.code) {
-        shard_reply_failure(query, &err);
-    } else if ((packer = reply_begin(query->peer, query->id, 1))) {
-        pack_key_int(packer, "variables", n);
-        reply_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
+    shard_query_end_int(query, "variables", n, &err);
 }

@@ -83,11 +83,6 @@ int verbs_ask(struct client *client, const char *verb, const struct variable_pla
     return client_ask(client, &request, err);
 }
 
-int verbs_stop(struct client *client, struct error *err)
-{
-    return verbs_ask(client, "stop", NULL, NULL, NULL, err);
-}
-
 /* ---- which task has it ---- */
 
 struct task_reply {

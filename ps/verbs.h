@@ -40,6 +40,4 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 /* Restores all shards from the newest intact checkpoint of "DIR", or from "DIR@STEP". */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err);
 
-int verbs_stop(struct client *client, struct error *err);
-
 #endif

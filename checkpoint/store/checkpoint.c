@@ -300,15 +300,6 @@ int checkpoint_find_chunk(struct checkpoint *c, int i, uint64_t k, struct error 
     return find_chunk(c, i, k, &offset, err) ? blame(c, i, k, err) : 0;
 }
 
-int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratch,
-                           struct error *err)
-{
-    if (checkpoint_fetch_chunk(c, i, k, scratch, err))
-        return err->code;
-    struct digest found = digest_of(scratch, chunk_size(c->entries.items[i].tensor->bytes, k));
-    return checkpoint_check_digest(c, i, k, &found, err);
-}
-
 /* ---- one that is intact ---- */
 
 static int open_checked(struct store *store, int64_t step, struct checkpoint **checkpoint,

@@ -62,12 +62,26 @@ int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, 
 /* Checks every chunk of all tensors. */
 int checkpoint_check_all(struct checkpoint *checkpoint, struct error *err);
 
-/* Checks one chunk of tensor i, using `scratch` of CHUNK_BYTES. */
-int checkpoint_check_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *scratch,
-                           struct error *err);
+struct chunk_place {
+    int entry;
+    uint64_t chunk;
+    bool is_only_found; /* it is not read, and is good if it is there */
+    bool is_bad;        /* after a check */
+};
 
-/* The same in two parts, for callers that compute many digests at once: reads the chunk, and
- * compares its digest with the saved one. */
+struct chunk_check {
+    struct checkpoint *checkpoint;
+    VEC(struct chunk_place) places;
+    /* Is called for each group that was checked, by several threads; a failure ends the check.
+     * NULL: so does the first damage. */
+    int (*checked)(void *context, const struct chunk_place *places, size_t n, struct error *err);
+    void *context;
+};
+
+int checkpoint_check_places(struct chunk_check *checking, struct error *err);
+size_t checkpoint_chunk_size(const struct checkpoint *checkpoint, const struct chunk_place *place);
+
+/* Reads the chunk of tensor i, and compares its digest with the saved one. */
 int checkpoint_fetch_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *data,
                            struct error *err);
 int checkpoint_check_digest(const struct checkpoint *checkpoint, int i, uint64_t chunk,

@@ -11,21 +11,13 @@
 #include "checkpoint/store/parallel.h"
 #include "checkpoint/store/store_private.h"
 
-enum { CHUNK_GOOD = 1, CHUNK_BAD, CHUNK_THERE }; /* THERE: not read */
-
-struct chunk_task { /* a chunk that was not yet checked */
-    int entry;
-    uint64_t chunk;
-    bool read;
-    int result;
-};
+enum { CHUNK_GOOD = 1, CHUNK_BAD };
 
 struct verify {
     struct store *store;
     const struct verify_request *request;
     struct verify_report *report;
-    struct checkpoint *checkpoint;
-    VEC(struct chunk_task) tasks;
+    struct chunk_check check;   /* of the chunks that were not yet checked */
     VEC(struct store *) shards; /* kept open, so that each is walked only once */
     struct digest_set known;
     pthread_mutex_t lock;
@@ -38,127 +30,71 @@ static void add_problem(struct verify *v, int64_t step, const char *text)
     vec_push(&v->report->problems, problem);
 }
 
-/* Records whether the digest was right or, before it is checked, whether the chunk was read. */
-static void take_result(struct chunk_task *task, const struct error *failed)
-{
-    task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
-}
-
-/* Counts a group; returns false to stop the verification. */
-static bool count(struct verify *v, const struct chunk_task *tasks, const struct digest_item *items,
-                  size_t m)
-{
-    const struct maintain_watch *watch = v->request->watch;
-    pthread_mutex_lock(&v->lock);
-    v->report->chunks += m;
-    for (size_t i = 0; i < m; i++) {
-        v->report->checked_chunks += tasks[i].read;
-        v->report->checked_bytes += tasks[i].read ? items[i].n : 0;
-    }
-    bool go_on =
-        !watch || !watch->progress || watch->progress(watch->context, v->report->chunks, v->total);
-    pthread_mutex_unlock(&v->lock);
-    return go_on;
-}
-
-static int check_tasks(struct verify *v, struct chunk_task *tasks, size_t m, char *scratch,
-                       struct error *err)
-{
-    struct digest_item items[DIGEST_GROUP], read[DIGEST_GROUP];
-    size_t n_read = 0, at = 0;
-    for (size_t i = 0; i < m; i++) {
-        const struct manifest_tensor *t = v->checkpoint->entries.items[tasks[i].entry].tensor;
-        items[i] = (struct digest_item){.data = scratch + i * CHUNK_BYTES,
-                                        .n = chunk_size(t->bytes, tasks[i].chunk)};
-        struct error failed = ERROR_INIT;
-        if (tasks[i].read)
-            checkpoint_fetch_chunk(v->checkpoint, tasks[i].entry, tasks[i].chunk,
-                                   (void *)(uintptr_t)items[i].data, &failed);
-        else
-            checkpoint_find_chunk(v->checkpoint, tasks[i].entry, tasks[i].chunk, &failed);
-        take_result(&tasks[i], &failed);
-        if (failed.code && !checkpoint_is_damaged(&failed)) {
-            *err = failed;
-            return err->code;
-        }
-        if (tasks[i].result == CHUNK_GOOD)
-            read[n_read++] = items[i];
-    }
-    digest_many(read, n_read);
-    for (size_t i = 0; i < m; i++) {
-        struct error failed = ERROR_INIT;
-        if (tasks[i].result != CHUNK_GOOD)
-            continue;
-        checkpoint_check_digest(v->checkpoint, tasks[i].entry, tasks[i].chunk, &read[at++].digest,
-                                &failed);
-        take_result(&tasks[i], &failed);
-    }
-    if (!count(v, tasks, items, m))
-        error_set(err, ERR_CANCELLED, "%s: stopped", v->store->name);
-    return err->code;
-}
-
-static int check_group(void *context, uint64_t group, struct error *err)
+static int count(void *context, const struct chunk_place *places, size_t n, struct error *err)
 {
     struct verify *v = context;
-    size_t first = group * DIGEST_GROUP, left = v->tasks.n - first;
-    size_t m = left < DIGEST_GROUP ? left : DIGEST_GROUP;
-    char *scratch = mem_try(m * CHUNK_BYTES);
-    if (!scratch)
-        return error_set(err, ERR_OS, "%s: no memory for %zu chunks", v->store->name, m);
-    check_tasks(v, v->tasks.items + first, m, scratch, err);
-    mem_free(scratch);
+    const struct maintain_watch *watch = v->request->watch;
+    pthread_mutex_lock(&v->lock);
+    v->report->chunks += n;
+    for (size_t i = 0; i < n; i++)
+        if (!places[i].is_only_found) {
+            v->report->checked_chunks++;
+            v->report->checked_bytes += checkpoint_chunk_size(v->check.checkpoint, &places[i]);
+        }
+    if (watch && watch->progress && !watch->progress(watch->context, v->report->chunks, v->total))
+        error_set(err, ERR_CANCELLED, "%s: stopped", v->store->name);
+    pthread_mutex_unlock(&v->lock);
     return err->code;
+}
+
+static const struct digest *digest_at(const struct verify *v, const struct chunk_place *place)
+{
+    return &v->check.checkpoint->entries.items[place->entry].tensor->chunks[place->chunk];
 }
 
 /* Adds one line for the tensor: its first bad chunk, which is read again for the error. */
 static void report_tensor(struct verify *v, int entry)
 {
-    struct checkpoint *c = v->checkpoint;
-    const struct manifest_tensor *t = c->entries.items[entry].tensor;
-    for (uint64_t k = 0; k < chunk_count(t->bytes); k++) {
-        struct error failed = ERROR_INIT;
-        if (digest_set_get(&v->known, &t->chunks[k]) != CHUNK_BAD)
-            continue;
-        void *scratch = mem_alloc(chunk_size(t->bytes, k));
-        if (checkpoint_check_chunk(c, entry, k, scratch, &failed))
-            add_problem(v, c->manifest.step, failed.text);
-        mem_free(scratch);
-        return;
-    }
+    struct checkpoint *c = v->check.checkpoint;
+    struct chunk_place place = {.entry = entry};
+    struct chunk_check again = {.checkpoint = c, .places = {.items = &place, .n = 1}};
+    uint64_t n = chunk_count(c->entries.items[entry].tensor->bytes);
+    struct error failed = ERROR_INIT;
+    while (place.chunk < n && digest_set_get(&v->known, digest_at(v, &place)) != CHUNK_BAD)
+        place.chunk++;
+    if (place.chunk < n && checkpoint_check_places(&again, &failed))
+        add_problem(v, c->manifest.step, failed.text);
 }
 
 static int verify_open(struct verify *v, struct error *err)
 {
     size_t before = v->report->problems.n;
-    struct checkpoint *c = v->checkpoint;
-    v->tasks.n = 0;
+    struct checkpoint *c = v->check.checkpoint;
+    v->check.places.n = 0;
     for (size_t i = 0; i < c->entries.n; i++) {
-        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        uint64_t n = chunk_count(c->entries.items[i].tensor->bytes);
         v->report->tensors++;
-        for (uint64_t k = 0; k < chunk_count(t->bytes); k++) {
-            struct chunk_task task = {.entry = (int)i, .chunk = k};
-            if (digest_set_get(&v->known, &t->chunks[k]))
+        for (struct chunk_place place = {.entry = (int)i}; place.chunk < n; place.chunk++) {
+            const struct digest *digest = digest_at(v, &place);
+            if (digest_set_get(&v->known, digest))
                 continue;
-            digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
+            digest_set_put(&v->known, digest, CHUNK_GOOD);
             /* Draws the requested fraction, the same chunks in each run. */
             const double fraction = v->request->fraction;
-            double drawn = (double)hash_bytes(&t->chunks[k], sizeof t->chunks[k], v->request->seed);
-            task.read = fraction >= 1 || (fraction > 0 && drawn < fraction * 0x1p64);
-            vec_push(&v->tasks, task);
+            double drawn = (double)hash_bytes(digest, sizeof *digest, v->request->seed);
+            place.is_only_found = fraction < 1 && !(fraction > 0 && drawn < fraction * 0x1p64);
+            vec_push(&v->check.places, place);
         }
     }
-    if (checkpoint_parallel(0, (v->tasks.n + DIGEST_GROUP - 1) / DIGEST_GROUP, check_group, v, err))
+    if (checkpoint_check_places(&v->check, err))
         return err->code;
-    for (size_t i = 0; i < v->tasks.n; i++)
-        digest_set_put(&v->known,
-                       &v->checkpoint->entries.items[v->tasks.items[i].entry]
-                            .tensor->chunks[v->tasks.items[i].chunk],
-                       v->tasks.items[i].result);
-    for (size_t i = 0; i < v->checkpoint->entries.n; i++)
+    for (size_t i = 0; i < v->check.places.n; i++)
+        if (v->check.places.items[i].is_bad)
+            digest_set_put(&v->known, digest_at(v, &v->check.places.items[i]), CHUNK_BAD);
+    for (size_t i = 0; i < c->entries.n; i++)
         report_tensor(v, (int)i);
     if (v->report->problems.n == before)
-        v->report->newest_intact = v->checkpoint->manifest.step;
+        v->report->newest_intact = c->manifest.step;
     return 0;
 }
 
@@ -169,6 +105,8 @@ int store_verify(struct store *store, const struct verify_request *request,
     damage_vec damages;
     struct verify v = {
         .store = store, .request = request, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
+    v.check.checked = count;
+    v.check.context = &v;
     *report = (struct verify_report){.newest_intact = -1};
     if (store_read_all(store, &all, &damages, err))
         return err->code;
@@ -179,13 +117,11 @@ int store_verify(struct store *store, const struct verify_request *request,
     /* Shards that cannot be opened are reported with the checkpoints that need them. */
     const struct ckpt_manifest *m = all.n ? &all.items[all.n - 1] : NULL;
     for (size_t i = 0; m && i < m->shards.n; i++) {
-        struct str folder = STR_INIT;
+        const struct store_options options = {.shard = m->shards.items[i].name};
         struct store *shard;
         struct error ignored = ERROR_INIT;
-        str_printf(&folder, "%s/shards/%s", v.store->folder, m->shards.items[i].name);
-        if (!store_open(folder.data, NULL, &shard, &ignored))
+        if (!store_open(v.store->folder, &options, &shard, &ignored))
             vec_push(&v.shards, shard);
-        str_release(&folder);
     }
     struct digest_set set = {0};
     for (size_t i = 0; i < all.n; i++)
@@ -197,7 +133,7 @@ int store_verify(struct store *store, const struct verify_request *request,
     for (size_t i = 0; i < all.n && !err->code; i++) {
         int64_t step = all.items[i].step;
         struct error failed = ERROR_INIT;
-        if (checkpoint_open(v.store, step, &v.checkpoint, NULL, &failed)) {
+        if (checkpoint_open(v.store, step, &v.check.checkpoint, NULL, &failed)) {
             if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
                 v.report->checkpoints--;
             else if (checkpoint_is_damaged(&failed))
@@ -207,11 +143,11 @@ int store_verify(struct store *store, const struct verify_request *request,
             continue;
         }
         verify_open(&v, err);
-        checkpoint_close(v.checkpoint);
+        checkpoint_close(v.check.checkpoint);
     }
     manifests_release(&all);
     digest_set_release(&v.known);
-    vec_release(&v.tasks);
+    vec_release(&v.check.places);
     for (size_t i = 0; i < v.shards.n; i++)
         store_close(v.shards.items[i]);
     vec_release(&v.shards);

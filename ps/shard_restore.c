@@ -226,7 +226,7 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
 static int open_origin(struct restorer *r, struct store *store, int64_t step,
                        struct shard_origin *origin, struct error *err)
 {
-    struct teller teller = {{say_skipped}, r->shard};
+    struct teller teller = {{.tell = say_skipped}, r->shard};
     if (!r->is_wanted)
         return checkpoint_open_intact(store, step, &teller.skipped, &r->checkpoint, err);
     if (!checkpoint_open(store, origin->step, &r->checkpoint, NULL, err) &&

@@ -163,14 +163,14 @@ struct checkpoint_search {
                 struct error *err);
     struct checkpoint_listener *skipped;
     struct checkpoint *found; /* NULL: none */
-    bool has_damage;          /* a damaged one was skipped */
     bool has_gone;            /* some were forgotten since the list was made */
 };
 
 static void pass_over(struct checkpoint_search *search, const struct error *why)
 {
-    search->has_damage = true;
-    if (search->skipped)
+    if (!search->skipped->first.code)
+        error_set(&search->skipped->first, ERR_DATA, "%s", why->text);
+    if (search->skipped->tell)
         search->skipped->tell(search->skipped, why->text);
 }
 
@@ -197,7 +197,8 @@ static int search_newest(struct checkpoint_search *search, struct error *err)
     do {
         manifest_vec all;
         struct error damaged = ERROR_INIT;
-        search->has_damage = search->has_gone = false;
+        search->has_gone = false;
+        error_clear(&search->skipped->first);
         if (store_manifests(search->store, &all, &damaged, err))
             return err->code;
         if (damaged.code)
@@ -205,42 +206,35 @@ static int search_newest(struct checkpoint_search *search, struct error *err)
         search_list(search, &all, err);
         manifests_release(&all);
     } while (!err->code && !search->found && search->has_gone);
-    if (!err->code && !search->found && !search->has_damage)
-        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", search->store->name);
-    return err->code;
+    if (err->code || search->found)
+        return err->code;
+    *err = search->skipped->first;
+    return err->code ? err->code
+                     : error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it",
+                                 search->store->name);
 }
 
-struct first_skip {
-    struct checkpoint_listener skipped; /* first */
-    struct error *why;
-};
-
-static void keep_first(struct checkpoint_listener *skipped, const char *why)
+static int open_which(struct checkpoint_search *search, int64_t step,
+                      struct checkpoint **checkpoint, struct error *err)
 {
-    struct error *first = ((struct first_skip *)skipped)->why;
-    if (!first->code)
-        error_set(first, ERR_DATA, "%s", why);
+    error_clear(err);
+    if (step == CHECKPOINT_BEST && store_named(search->store, "best", &step, err))
+        return err->code;
+    if (step != CHECKPOINT_NEWEST)
+        return search->open(search->store, step, checkpoint, err);
+    search_newest(search, err);
+    *checkpoint = search->found;
+    return err->code;
 }
 
 int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
                     struct error *passed_over, struct error *err)
 {
-    struct error first = ERROR_INIT;
-    struct first_skip skipped = {{keep_first}, &first};
-    struct checkpoint_search search = {
-        .store = store, .open = open_step, .skipped = &skipped.skipped};
-    error_clear(err);
-    if (step == CHECKPOINT_BEST && store_named(store, "best", &step, err))
-        return err->code;
-    if (step != CHECKPOINT_NEWEST)
-        return open_step(store, step, checkpoint, err);
-    if (search_newest(&search, err))
-        return err->code;
-    if (passed_over)
-        *passed_over = first;
-    *checkpoint = search.found;
-    if (!search.found)
-        *err = first;
+    struct checkpoint_listener skipped = {.first = ERROR_INIT};
+    struct checkpoint_search search = {.store = store, .open = open_step, .skipped = &skipped};
+    open_which(&search, step, checkpoint, err);
+    if (passed_over && step == CHECKPOINT_NEWEST)
+        *passed_over = skipped.first;
     return err->code;
 }
 
@@ -315,13 +309,7 @@ int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_
                            struct checkpoint **checkpoint, struct error *err)
 {
     struct checkpoint_search search = {.store = store, .open = open_checked, .skipped = skipped};
-    error_clear(err);
-    if (step == CHECKPOINT_BEST && store_named(store, "best", &step, err))
-        return err->code;
-    if (step != CHECKPOINT_NEWEST)
-        return open_checked(store, step, checkpoint, err);
-    if (search_newest(&search, err))
-        return err->code;
-    *checkpoint = search.found;
-    return search.found ? 0 : error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
+    if (open_which(&search, step, checkpoint, err) == ERR_DATA && skipped->first.code)
+        error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
+    return err->code;
 }

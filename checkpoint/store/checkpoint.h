@@ -45,11 +45,14 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
                     struct error *passed_over, struct error *err);
 void checkpoint_close(struct checkpoint *checkpoint); /* NULL is harmless */
 
-/* As checkpoint_open, but reads and verifies every byte first. `skipped` (may be NULL) is told why
- * each newer one was not taken. ERR_NOINPUT: none was ever saved; ERR_DATA: none is intact. */
+/* Hears why each newer checkpoint was not taken. */
 struct checkpoint_listener {
-    void (*tell)(struct checkpoint_listener *skipped, const char *why);
+    void (*tell)(struct checkpoint_listener *skipped, const char *why); /* NULL: nobody is told */
+    struct error first; /* code 0: none was skipped */
 };
+
+/* As checkpoint_open, but reads and verifies every byte first. ERR_NOINPUT: none was ever saved;
+ * ERR_DATA: none is intact. */
 int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_listener *skipped,
                            struct checkpoint **checkpoint, struct error *err);
 

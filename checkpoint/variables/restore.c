@@ -187,29 +187,18 @@ static int read_memory(int fd, const char *name, struct stream_reader **reader, 
     return err->code;
 }
 
-struct skip_tale {
-    struct checkpoint_listener skipped; /* first */
-    struct error *first;
-};
-
-static void take_first(struct checkpoint_listener *skipped, const char *why)
-{
-    struct error *first = ((struct skip_tale *)skipped)->first;
-    if (!first->code)
-        error_set(first, ERR_DATA, "%s", why);
-}
-
 int store_stream(const char *path, int64_t step, const struct graph *graph,
                  struct stream_reader **reader, struct error *passed_over, struct error *err)
 {
-    struct skip_tale skipped = {{take_first}, passed_over};
+    struct checkpoint_listener skipped = {.first = ERROR_INIT};
     struct store *store;
     struct checkpoint *c;
     saved_variables saved = VEC_INIT;
     error_clear(passed_over);
     if (store_open(path, NULL, &store, err))
         return err->code;
-    if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
+    if (!checkpoint_open_intact(store, step, &skipped, &c, err)) {
+        *passed_over = skipped.first;
         const struct load_request wanted = {.graph = graph, .may_lack = may_lack};
         if (!checkpoint_load_variables(c, &wanted, &saved, err)) {
             int fd = open_memory(c->name, err);

@@ -133,7 +133,7 @@ static void fail_skipped(struct checkpoint_listener *skipped, const char *why)
 
 static void read_intact(void)
 {
-    struct checkpoint_listener skipped = {fail_skipped};
+    struct checkpoint_listener skipped = {.tell = fail_skipped};
     struct error err = ERROR_INIT;
     struct store *store = stores_open(path, false);
     struct checkpoint *c;

@@ -43,7 +43,7 @@ static void complain(struct checkpoint_listener *skipped, const char *why)
 
 static int read_intact(void *context)
 {
-    struct checkpoint_listener skipped = {complain};
+    struct checkpoint_listener skipped = {.tell = complain};
     struct error err = ERROR_INIT;
     struct checkpoint *c;
     struct store *store;

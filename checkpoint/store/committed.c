@@ -93,15 +93,12 @@ int committed_read(int fd, struct commit_note *newest, bool *is_there, struct er
     return 0;
 }
 
-static int write_at(int fd, const uint8_t *bytes, size_t n, off_t offset, struct error *err)
+/* Writes the record of a slot. */
+static int write_slot(int fd, uint64_t slot, const uint8_t bytes[RECORD_BYTES], struct error *err)
 {
-    ssize_t put;
-    do
-        put = pwrite(fd, bytes, n, offset);
-    while (put < 0 && errno == EINTR);
-    if (put >= 0 && put != (ssize_t)n)
-        errno = ENOSPC;
-    return put == (ssize_t)n ? 0 : fail(err, "writing");
+    return pages_write(fd, bytes, RECORD_BYTES, slot * SLOT_BYTES, err)
+               ? error_prefix(err, COMMITTED_FILE ": ")
+               : 0;
 }
 
 int committed_write(int fd, const struct commit_note *c, struct error *err)
@@ -115,8 +112,7 @@ int committed_write(int fd, const struct commit_note *c, struct error *err)
     memcpy(bytes + AT_META, c->meta, PAGES_META_BYTES);
     struct digest digest = digest_of(bytes, AT_DIGEST);
     memcpy(bytes + AT_DIGEST, &digest, sizeof digest);
-    off_t offset = (off_t)(c->txn % COMMITTED_SLOTS) * SLOT_BYTES;
-    if (write_at(fd, bytes, sizeof bytes, offset, err))
+    if (write_slot(fd, c->txn % COMMITTED_SLOTS, bytes, err))
         return err->code;
     return fdatasync(fd) ? fail(err, "synchronising") : 0;
 }
@@ -124,8 +120,8 @@ int committed_write(int fd, const struct commit_note *c, struct error *err)
 int committed_clear(int fd, struct error *err)
 {
     static const uint8_t nothing[RECORD_BYTES];
-    for (int slot = 0; slot < COMMITTED_SLOTS; slot++)
-        if (write_at(fd, nothing, sizeof nothing, (off_t)slot * SLOT_BYTES, err))
+    for (uint64_t slot = 0; slot < COMMITTED_SLOTS; slot++)
+        if (write_slot(fd, slot, nothing, err))
             return err->code;
     return fdatasync(fd) ? fail(err, "synchronising") : 0;
 }

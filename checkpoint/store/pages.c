@@ -41,6 +41,20 @@ int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err
     return 0;
 }
 
+int pages_write(int fd, const void *bytes, size_t n, uint64_t offset, struct error *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t put = pwrite(fd, (const char *)bytes + done, n - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        errno = put ? errno : ENOSPC;
+        if (put <= 0)
+            return error_set_errno(err, ERR_IO, "writing");
+        done += (size_t)put;
+    }
+    return 0;
+}
+
 int pages_parse_meta(const uint8_t p[PAGES_META_BYTES], int number, struct pages_meta *meta,
                      struct error *err)
 {
@@ -86,7 +100,6 @@ static bool metas_agree(const struct pages_meta metas[2])
     return a % 2 == 0 && b % 2 == 1 && (a == b + 1 || b == a + 1);
 }
 
-/* Reads the meta page of `txn`, or of the newest commit if it is PAGES_NONE. */
 static int choose(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
 {
     struct pages_meta metas[2];
@@ -113,20 +126,10 @@ static int choose(int fd, uint64_t txn, struct pages_meta *meta, struct error *e
     return 0;
 }
 
-static int read_with_patience(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
+int pages_read_meta(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; choose(fd, txn, meta, err) == ERR_DATA && i < ATTEMPTS; i++)
         nanosleep(&pause, NULL);
     return err->code;
-}
-
-int pages_read_meta(int fd, struct pages_meta *meta, struct error *err)
-{
-    return read_with_patience(fd, PAGES_NONE, meta, err);
-}
-
-int pages_read_meta_of(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
-{
-    return read_with_patience(fd, txn, meta, err);
 }

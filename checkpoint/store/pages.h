@@ -43,12 +43,10 @@ int pages_parse_meta(const uint8_t bytes[PAGES_META_BYTES], int number, struct p
 /* Turns the bytes into meta page `number` of the commit `txn`. */
 void pages_renumber_meta(uint8_t bytes[PAGES_META_BYTES], uint64_t number, uint64_t txn);
 
-/* Reads the newer of the two meta pages, even while another process writes. ERR_DATA: one is
- * invalid, they contradict each other, or the file is shorter than they say. */
-int pages_read_meta(int fd, struct pages_meta *meta, struct error *err);
-
-/* As above, for the commit `txn`, which the caller keeps alive by a read transaction. */
-int pages_read_meta_of(int fd, uint64_t txn, struct pages_meta *meta, struct error *err);
+/* Reads the newer of the two meta pages (PAGES_NONE), even while another process writes, or that of
+ * the commit `txn`, which the caller keeps alive by a read transaction. ERR_DATA: one is invalid,
+ * they contradict each other, or the file is shorter than they say. */
+int pages_read_meta(int fd, uint64_t txn, struct pages_meta *meta, struct error *err);
 
 struct pages_count {
     uint64_t tree, overflow, free;
@@ -71,9 +69,6 @@ struct pages_node {
     uint64_t overflow_pages; /* how many */
 };
 
-/* Returns whether the bytes are a sound leaf page with the number `number`. */
-bool pages_is_leaf(const uint8_t *page, uint32_t page_bytes, uint64_t number);
-int pages_leaf_nodes(const uint8_t *page);
 /* False if node i lies outside the page, or is of a kind that stores do not use. */
 bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pages_node *node);
 

@@ -49,7 +49,12 @@ static inline uint64_t page_u64(const uint8_t *p)
 /* Reads exactly n bytes; ERR_IO, or ERR_DATA at the end of the file. */
 int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err);
 
+/* Writes all of the n bytes; ERR_IO. */
+int pages_write(int fd, const void *bytes, size_t n, uint64_t offset, struct error *err);
+
 /* Returns whether the header of a branch or leaf page is sound: number, kind, size of lists. */
 bool page_header_fits(const uint8_t *page, uint32_t page_bytes, uint64_t number, int kind);
+
+int page_node_count(const uint8_t *page);
 
 #endif

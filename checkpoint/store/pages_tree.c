@@ -42,7 +42,7 @@ static int use_pages(struct pages_walk *w, uint64_t first, uint64_t n, uint64_t 
 
 /* ---- pages ---- */
 
-static int node_count(const uint8_t *page)
+int page_node_count(const uint8_t *page)
 {
     return (page_u16(page + PAGE_LOWER) - PAGES_HEADER_BYTES) / 2;
 }
@@ -68,16 +68,6 @@ static bool node_fits(const uint8_t *page, uint32_t page_bytes, int i, size_t *e
     size_t key_bytes = page_u16(page + at + 6);
     *end = at + NODE_HEADER_BYTES + key_bytes;
     return key_bytes <= KEY_BYTES_MAX && *end <= page_bytes;
-}
-
-bool pages_is_leaf(const uint8_t *page, uint32_t page_bytes, uint64_t number)
-{
-    return page_header_fits(page, page_bytes, number, FLAG_LEAF);
-}
-
-int pages_leaf_nodes(const uint8_t *page)
-{
-    return node_count(page);
 }
 
 bool pages_leaf_node(const uint8_t *page, uint32_t page_bytes, int i, struct pages_node *node)
@@ -183,7 +173,7 @@ static int check_leaf(struct pages_walk *w, const uint8_t *page, uint64_t number
 {
     struct pages_node node;
     w->counted.leaf_pages++;
-    for (int i = 0; i < node_count(page); i++) {
+    for (int i = 0; i < page_node_count(page); i++) {
         if (!pages_leaf_node(page, w->meta->page_bytes, i, &node))
             return defect(err, number, "an entry that is none");
         if (check_key(w, &node, number, err))
@@ -208,9 +198,9 @@ static int check_branch(struct pages_walk *w, const uint8_t *page, uint64_t numb
 {
     size_t end;
     w->counted.branch_pages++;
-    if (node_count(page) < 2)
+    if (page_node_count(page) < 2)
         return defect(err, number, "a branch with one way only");
-    for (int i = 0; i < node_count(page); i++) {
+    for (int i = 0; i < page_node_count(page); i++) {
         if (!node_fits(page, w->meta->page_bytes, i, &end))
             return defect(err, number, "an entry that is none");
         const uint8_t *p = page + node_offset(page, i);
@@ -240,7 +230,7 @@ static int check_page(struct pages_walk *w, uint64_t number, int level, uint64_t
     w->count->tree++;
     if (!page_header_fits(page, page_bytes, number, is_leaf ? FLAG_LEAF : FLAG_BRANCH))
         return defect(err, number, is_leaf ? "is no leaf" : "is no branch");
-    if (!node_count(page))
+    if (!page_node_count(page))
         return defect(err, number, "is empty");
     return is_leaf ? check_leaf(w, page, number, err) : check_branch(w, page, number, level, err);
 }

@@ -18,14 +18,10 @@
 
 static int write_meta(struct store *store, const uint8_t *meta, struct error *err)
 {
-    off_t offset = (off_t)(page_u64(meta + PAGE_NUMBER) * store->page_bytes);
-    ssize_t put;
-    do
-        put = pwrite(store->fd, meta, PAGES_META_BYTES, offset);
-    while (put < 0 && errno == EINTR);
-    if (put != PAGES_META_BYTES || fdatasync(store->fd))
-        return error_set_errno(err, ERR_IO, "%s: writing", store->name);
-    return 0;
+    uint64_t offset = page_u64(meta + PAGE_NUMBER) * store->page_bytes;
+    if (!pages_write(store->fd, meta, PAGES_META_BYTES, offset, err) && fdatasync(store->fd))
+        error_set_errno(err, ERR_IO, "writing");
+    return err->code ? error_prefix(err, "%s: ", store->name) : 0;
 }
 
 /* Makes the previous commit's meta page: its own or, if that is unknown, the same trees again. */

@@ -48,9 +48,9 @@ static void take_manifest(struct salvage *s, uint64_t offset, uint64_t n)
 static void take_page(struct salvage *s, uint64_t page, const uint8_t *bytes)
 {
     struct pages_node node;
-    if (!pages_is_leaf(bytes, s->page_bytes, page))
+    if (!page_header_fits(bytes, s->page_bytes, page, FLAG_LEAF))
         return;
-    for (int i = 0; i < pages_leaf_nodes(bytes); i++)
+    for (int i = 0; i < page_node_count(bytes); i++)
         if (pages_leaf_node(bytes, s->page_bytes, i, &node)) {
             uint64_t offset = node.value ? page * s->page_bytes + (uint64_t)(node.value - bytes)
                                          : node.overflow_page * s->page_bytes + PAGES_HEADER_BYTES;
@@ -111,9 +111,7 @@ void salvage_close(struct salvage *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->manifests.n; i++)
-        ckpt_manifest_release(&s->manifests.items[i]);
-    vec_release(&s->manifests);
+    manifests_release(&s->manifests);
     vec_release(&s->places);
     close(s->fd);
     mem_free(s->name);

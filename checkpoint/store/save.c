@@ -85,15 +85,8 @@ static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item
         memcpy(value.mv_data, item->data, item->n);
         return 0;
     }
-    for (size_t done = 0; done < item->n;) {
-        ssize_t put = pwrite(s->store->fd, (const char *)item->data + done, item->n - done,
-                             (off_t)(offset + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return error_set_errno(err, ERR_IO, "%s: writing", s->store->name);
-        done += (size_t)put;
-    }
+    if (pages_write(s->store->fd, item->data, item->n, offset, err))
+        return error_prefix(err, "%s: ", s->store->name);
     /* starts the disk before the commit waits for it; only a hint: errors show at the commit
      */
     sync_file_range(s->store->fd, (off_t)offset, (off_t)item->n, SYNC_FILE_RANGE_WRITE);

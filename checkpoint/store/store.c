@@ -132,7 +132,7 @@ int store_open_environment(struct store *store, unsigned flags, struct error *er
         /* LMDB returns the same error for both of its files. The data was sound, or new, before
          * that, and may have been truncated since. */
         struct pages_meta meta;
-        if (store->fd >= 0 && pages_read_meta(store->fd, &meta, err))
+        if (store->fd >= 0 && pages_read_meta(store->fd, PAGES_NONE, &meta, err))
             return blame_file(store, err);
         return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
                          store->name);
@@ -177,7 +177,7 @@ static int check_pages(struct store *store, struct error *err)
         if (store_begin(store, false, &txn, err))
             return err->code;
         before = id, id = mdb_txn_id(txn);
-        if (pages_read_meta_of(store->fd, id, &meta, err) ||
+        if (pages_read_meta(store->fd, id, &meta, err) ||
             pages_check(store->fd, &meta, &store->pages, err))
             blame_file(store, err);
         store_abort(store, txn);
@@ -266,7 +266,7 @@ static int open_new(struct store *store, struct store **result, struct error *er
     bool has_last;
     if (committed_read(store->committed_fd, &last, &has_last, err))
         return error_prefix(err, "%s: ", store->name);
-    if (pages_read_meta(store->fd, &meta, err))
+    if (pages_read_meta(store->fd, PAGES_NONE, &meta, err))
         return blame_file(store, err);
     if (meta.page_bytes != store->page_bytes)
         return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",

@@ -91,7 +91,7 @@ static int group_setup(void **state)
     assert_int_equal(stat(file, &status), 0);
     sound_bytes = (size_t)status.st_size;
     int fd = open(file, O_RDONLY);
-    assert_int_equal(pages_read_meta(fd, &meta, &err), 0);
+    assert_int_equal(pages_read_meta(fd, PAGES_NONE, &meta, &err), 0);
     close(fd);
     used = (size_t)meta.last_page + 1;
     sound = malloc(sound_bytes);

@@ -71,12 +71,9 @@ static int blame_shard(const struct checkpoint *c, struct error *err)
 static int open_shard(struct checkpoint *c, struct store *root, const struct manifest_shard *shard,
                       struct error *err)
 {
-    struct str folder = STR_INIT;
+    const struct store_options options = {.shard = shard->name};
     struct store *store;
-    str_printf(&folder, "%s/shards/%s", root->folder, shard->name);
-    store_open(folder.data, NULL, &store, err);
-    str_release(&folder);
-    if (err->code == ERR_NOINPUT)
+    if (store_open(root->folder, &options, &store, err) == ERR_NOINPUT)
         err->code = ERR_DATA; /* it is missing though listed */
     if (err->code)
         return blame_shard(c, err);

@@ -194,11 +194,9 @@ static int describe_shards(struct store_save *s, struct error *err)
         struct ckpt_manifest manifest;
         struct str folder = STR_INIT;
         struct manifest_shard shard = {.name = s->request->shards[i]};
-        str_printf(&folder, "%s/shards/%s", s->store->folder, shard.name);
-        int code = store_open(folder.data, NULL, &store, err);
-        str_release(&folder);
-        if (code)
-            return code;
+        const struct store_options options = {.shard = shard.name};
+        if (store_open(s->store->folder, &options, &store, err))
+            return err->code;
         if (!store_manifest(store, s->request->step, &manifest, err)) {
             shard.manifest = manifest.digest;
             s->manifest->bytes += manifest.bytes;

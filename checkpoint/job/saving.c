@@ -315,10 +315,9 @@ int saving_read_blob(struct saving *s, const char *name, struct str *text, struc
 {
     struct store *store;
     struct checkpoint *from = s->resumed ? open_checkpoint(s, s->resumed, &store, err) : NULL;
-    for (size_t i = 0; from && i < from->manifest.blobs.n; i++)
-        if (!strcmp(from->manifest.blobs.items[i].name, name))
-            str_append_bytes(text, from->manifest.blobs.items[i].data,
-                             from->manifest.blobs.items[i].n);
+    const struct manifest_blob *blob = from ? ckpt_manifest_find_blob(&from->manifest, name) : NULL;
+    if (blob)
+        str_append_bytes(text, blob->data, blob->n);
     if (from)
         close_checkpoint(from, store);
     return err->code;

@@ -42,11 +42,6 @@ static void pack_bin(msgpack_packer *packer, const void *data, size_t n)
     msgpack_pack_bin_body(packer, data, n);
 }
 
-static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
-{
-    pack_key_int(packer, key, value);
-}
-
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
@@ -54,20 +49,20 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     str_append_bytes(out, MAGIC "                                ", HEAD_BYTES);
     pack_begin(&packer, out);
     msgpack_pack_map(&packer, 13 + (run_is_known(&m->run) ? 2 : 0));
-    pack_number(&packer, "format", FORMAT);
-    pack_number(&packer, "minor", FORMAT_MINOR);
-    pack_number(&packer, "step", m->step);
-    pack_number(&packer, "sequence", m->sequence);
-    pack_number(&packer, "time", m->time);
+    pack_key_int(&packer, "format", FORMAT);
+    pack_key_int(&packer, "minor", FORMAT_MINOR);
+    pack_key_int(&packer, "step", m->step);
+    pack_key_int(&packer, "sequence", m->sequence);
+    pack_key_int(&packer, "time", m->time);
     pack_key_text(&packer, "producer", m->producer ? m->producer : "");
     if (run_is_known(&m->run)) {
         pack_key(&packer, "run");
         pack_bin(&packer, m->run.id, RUN_BYTES);
         pack_key_text(&packer, "run_name", m->run.name);
     }
-    pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
-    pack_number(&packer, "bytes", (int64_t)m->bytes);
-    pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
+    pack_key_int(&packer, "n_tensors", (int64_t)m->n_tensors);
+    pack_key_int(&packer, "bytes", (int64_t)m->bytes);
+    pack_key_int(&packer, "new_bytes", (int64_t)m->new_bytes);
     pack_key_map(&packer, "scalars", m->scalars.n);
     for (size_t i = 0; i < m->scalars.n; i++) {
         pack_text(&packer, m->scalars.items[i].name);
@@ -132,15 +127,6 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
         !record_read_shape(record_field(map, "shape"), 0, &t.shape))
         return bad_manifest(err, t.name);
-    if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
-        return bad_manifest(err, t.name);
-    t.shape = (struct shape){.rank = (int)dims->via.array.size};
-    for (int i = 0; i < t.shape.rank; i++) {
-        const msgpack_object *dim = &dims->via.array.ptr[i];
-        if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
-            return bad_manifest(err, t.name);
-        t.shape.dims[i] = dim->via.i64;
-    }
     if (!record_get_int(map, "bytes", &bytes) || bytes < 0 ||
         !record_get_int(map, "updates", &updates) || updates < 0)
         return bad_manifest(err, t.name);

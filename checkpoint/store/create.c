@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/patience.h"
 #include "checkpoint/store/committed.h"
@@ -97,8 +98,7 @@ static bool lock_folder(struct creation *c, struct error *err)
         !stat(c->temporary.data, &named) && held.st_dev == named.st_dev &&
         held.st_ino == named.st_ino)
         return true;
-    if (c->lock >= 0)
-        close(c->lock);
+    close_if_open(c->lock);
     c->lock = -1;
     return false;
 }
@@ -148,8 +148,7 @@ static int move_files(const struct creation *c, struct error *err)
         str_release(&from);
         str_release(&to);
     }
-    if (place >= 0)
-        close(place);
+    close_if_open(place);
     return err->code;
 }
 
@@ -178,8 +177,7 @@ static int create(struct creation *c, struct error *err)
             int fd = open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
                 remove_new(path.data);
-            if (fd >= 0)
-                close(fd);
+            close_if_open(fd);
         } else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
                    strcmp(entry->d_name, "lost+found") != 0 &&
                    strcmp(entry->d_name, COMMITTED_FILE) != 0 && !other.n) {
@@ -203,22 +201,9 @@ static int create(struct creation *c, struct error *err)
     } while (!lock_folder(c, err) && !err->code);
     if (err->code)
         return err->code;
-    struct store new = {.name = (char *)(uintptr_t)c->folder,
-                        .folder = c->temporary.data,
-                        .fd = -1,
-                        .lock_fd = -1,
-                        .committed_fd = -1,
-                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
-                        .writes = true,
-                        .map_lock = PTHREAD_MUTEX_INITIALIZER,
-                        .map_unused = PTHREAD_COND_INITIALIZER};
-    fill_new(&new, err);
-    if (new.env)
-        mdb_env_close(new.env);
-    if (new.fd >= 0)
-        close(new.fd);
-    if (new.committed_fd >= 0)
-        close(new.committed_fd);
+    struct store *new = store_new(c->folder, c->temporary.data, true);
+    fill_new(new, err);
+    store_free(new);
     if (err->code)
         return err->code;
     sync_folder(c->temporary.data);
@@ -283,8 +268,7 @@ int store_create(const char *path, struct error *err)
         create(&creation, err);
         if (creation.temporary.n && (creation.is_inside || err->code))
             remove_new(creation.temporary.data);
-        if (creation.lock >= 0)
-            close(creation.lock);
+        close_if_open(creation.lock);
         str_release(&creation.temporary);
         mem_free(creation.place);
         mem_free(creation.prefix);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "checkpoint/store/committed.h"
 #include "checkpoint/store/lock.h"
@@ -109,8 +110,7 @@ int store_reserve_readers(struct store *store, struct error *err)
                     (int64_t)status.st_blocks * 512 >= READERS_BYTES;
     int fd = is_there ? -1 : open(file.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int failed = fd >= 0 ? posix_fallocate(fd, 0, READERS_BYTES) : is_there ? 0 : errno;
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
     str_release(&file);
     if (!failed)
         return 0;
@@ -213,14 +213,25 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct commit_n
     return 0;
 }
 
-static void close_store(struct store *store)
+struct store *store_new(const char *name, const char *folder, bool writes)
+{
+    struct store *store = mem_alloc(sizeof *store);
+    store->name = mem_strdup(name);
+    store->folder = mem_strdup(folder);
+    store->fd = store->lock_fd = store->committed_fd = -1;
+    store->writes = writes;
+    store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    pthread_mutex_init(&store->map_lock, NULL);
+    pthread_cond_init(&store->map_unused, NULL);
+    return store;
+}
+
+void store_free(struct store *store)
 {
     if (store->env && !store->lost_map.code) /* it would unmap memory reused by others */
         mdb_env_close(store->env);
-    if (store->fd >= 0)
-        close(store->fd);
-    if (store->committed_fd >= 0)
-        close(store->committed_fd);
+    close_if_open(store->fd);
+    close_if_open(store->committed_fd);
     lock_release(store->lock_fd);
     pthread_cond_destroy(&store->map_unused);
     pthread_mutex_destroy(&store->map_lock);
@@ -256,7 +267,7 @@ static int open_new(struct store *store, struct store **result, struct error *er
     if (other) {
         other->holders++;
         *result = other;
-        close_store(store);
+        store_free(store);
         return 0;
     }
     struct pages_meta meta;
@@ -323,20 +334,15 @@ int store_open(const char *path, const struct store_options *options, struct sto
     bool is_own = !options->write || options->shard || options->repairs != STORE_SOUND;
     if (!is_own && store_check_whole(path, err))
         return err->code;
-    struct store *store = mem_alloc(sizeof *store);
-    store->fd = store->lock_fd = store->committed_fd = -1;
-    store->writes = options->write;
+    char *folder = store_folder_of(path, options->shard);
+    struct store *store = store_new(folder, folder, options->write);
     store->repairs = options->repairs;
-    store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    store->folder = store_folder_of(path, options->shard);
-    store->name = mem_strdup(store->folder);
-    pthread_mutex_init(&store->map_lock, NULL);
-    pthread_cond_init(&store->map_unused, NULL);
+    mem_free(folder);
     if (options->write && options->shard)
         store_ensure(store->folder, err);
     if (err->code || store_open_files(store, err) ||
         (store->writes && take_lock(store, options, err))) {
-        close_store(store);
+        store_free(store);
         return err->code;
     }
     if (store->writes && options->make_way)
@@ -345,7 +351,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     int code = open_new(store, result, err);
     pthread_mutex_unlock(&opened_lock);
     if (code)
-        close_store(store);
+        store_free(store);
     return code;
 }
 
@@ -360,7 +366,7 @@ void store_close(struct store *store)
         link = &(*link)->next;
     if (last) {
         *link = store->next;
-        close_store(store);
+        store_free(store);
     }
     pthread_mutex_unlock(&opened_lock);
 }

@@ -46,6 +46,10 @@ struct store_head {
     struct digest manifest;
 };
 
+/* Not opened yet. */
+struct store *store_new(const char *name, const char *folder, bool writes);
+void store_free(struct store *store);
+
 /* ERR_USAGE if `path` is, or would be, in the folder `shards` of a store: the store lists what its
  * shards have saved by digest, so nobody else may write there. */
 int store_check_whole(const char *path, struct error *err);
@@ -60,6 +64,7 @@ int store_errno_code(int number);
 int store_failed(const struct store *store, int status, const char *what, struct error *err);
 
 int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err);
+/* Commits, or aborts if an error is set. */
 int store_commit(struct store *store, MDB_txn *txn, struct error *err);
 void store_abort(struct store *store, MDB_txn *txn); /* NULL is harmless */
 

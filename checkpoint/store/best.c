@@ -78,10 +78,7 @@ static int rewrite_best(struct store *store, struct ckpt_manifest *m, struct err
             head.manifest = m->digest;
             store_write_head(store, txn, &head, err);
         }
-        if (!err->code)
-            store_commit(store, txn, err);
-        else
-            store_abort(store, txn);
+        store_commit(store, txn, err);
     }
     str_release(&text);
     return err->code;

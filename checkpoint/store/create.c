@@ -121,10 +121,9 @@ static int fill_new(struct store *store, struct error *err)
     status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
     if (!status)
         status = mdb_put(txn, store->dbi, &key, &value, 0);
-    if (!store_failed(store, status, "making it", err) && !store_write_head(store, txn, &head, err))
-        return store_commit(store, txn, err);
-    store_abort(store, txn);
-    return err->code;
+    if (!store_failed(store, status, "making it", err))
+        store_write_head(store, txn, &head, err);
+    return store_commit(store, txn, err);
 }
 
 /* ---- its name ---- */

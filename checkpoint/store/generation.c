@@ -129,10 +129,7 @@ static int claim_store(struct store *store, const struct store_options *options,
     memcpy(bytes + AT_CLAIM, g.claim.id, RUN_BYTES);
     snprintf(bytes + AT_OWNER, OWNER_BYTES, "process %ld, %s", (long)getpid(), options->owner);
     MDB_val key = key_of(), value = {AT_OWNER + strlen(bytes + AT_OWNER), bytes};
-    if (store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err)) {
-        store_abort(store, txn);
-        return err->code;
-    }
+    store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
     *generation = g.number;
     return store_commit(store, txn, err);
 }

@@ -56,10 +56,7 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
         if (!store_walk(store, txn, &store_step_keys, check_newest, &newest, err))
             store_write_head(store, txn, &head, err);
     }
-    if (!err->code)
-        return store_commit(store, txn, err);
-    store_abort(store, txn);
-    return err->code;
+    return store_commit(store, txn, err);
 }
 
 int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err)

@@ -91,8 +91,6 @@ int store_forget_replaced(struct store *store, const struct digest *digests, siz
         MDB_val key = store_replaced_key(bytes, &digests[i]);
         status = mdb_del(txn, store->dbi, &key, NULL);
     }
-    if (!status)
-        return store_commit(store, txn, err);
-    store_abort(store, txn);
-    return store_failed(store, status, "forgetting", err);
+    store_failed(store, status, "forgetting", err);
+    return store_commit(store, txn, err);
 }

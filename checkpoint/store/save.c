@@ -178,11 +178,8 @@ static int put_all(struct store_save *s, struct digest_pool *pool, int *status, 
     while (!(code = put_some(s, pool, first, &txn, status, err)) && !txn)
         first += TXN_CHUNKS;
     if (!code)
-        code = put_manifest(s, txn, status, err);
-    if (!code)
-        return store_commit(s->store, txn, err);
-    store_abort(s->store, txn);
-    return code;
+        put_manifest(s, txn, status, err);
+    return store_commit(s->store, txn, err);
 }
 
 /* ---- all of it ---- */
@@ -192,7 +189,6 @@ static int describe_shards(struct store_save *s, struct error *err)
     for (size_t i = 0; i < s->request->n_shards; i++) {
         struct store *store;
         struct ckpt_manifest manifest;
-        struct str folder = STR_INIT;
         struct manifest_shard shard = {.name = s->request->shards[i]};
         const struct store_options options = {.shard = shard.name};
         if (store_open(s->store->folder, &options, &store, err))

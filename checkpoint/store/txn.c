@@ -107,9 +107,9 @@ int store_commit(struct store *store, MDB_txn *txn, struct error *err)
     struct commit_note committed;
     /* The commit's number, read from the tree itself, and its head. */
     struct store_head head;
-    committed.txn = mdb_txn_id(txn);
+    committed.txn = txn ? mdb_txn_id(txn) : 0;
     MDB_val key = {1, (void *)"n"}, value = {sizeof committed.txn, &committed.txn};
-    if (!store_read_head(store, txn, &head, err)) {
+    if (!err->code && !store_read_head(store, txn, &head, err)) {
         committed.sequence = head.sequence;
         committed.step = head.step;
         committed.manifest = head.manifest;
@@ -245,10 +245,9 @@ int store_commit_nothing(struct store *store, struct error *err)
     MDB_txn *txn;
     if (store_begin(store, true, &txn, err))
         return err->code;
-    if (!store_read_head(store, txn, &head, err) && !store_write_head(store, txn, &head, err))
-        return store_commit(store, txn, err);
-    store_abort(store, txn);
-    return err->code;
+    if (!store_read_head(store, txn, &head, err))
+        store_write_head(store, txn, &head, err);
+    return store_commit(store, txn, err);
 }
 
 /* Returns whether the free pages suffice. They are scattered: not every run can hold a chunk. After

@@ -63,7 +63,8 @@ enum number_status literal_integer(enum dtype type, const char *text, size_t n, 
         *value = status ? 0 : (int64_t)wide;
     }
     if (status == NUMBER_RANGE)
-        return type == UINT64 ? number_uint64(text, n, (uint64_t *)value) : NUMBER_RANGE;
+        return type == UINT64 && !number_uint64(text, n, (uint64_t *)value) ? NUMBER_OK
+                                                                            : NUMBER_RANGE;
     tensor_set_int64(&one, 0, *value);
     bool fits = tensor_get_int64(&one, 0) == *value && (type != UINT64 || *value >= 0);
     return fits ? NUMBER_OK : NUMBER_RANGE;

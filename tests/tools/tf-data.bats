@@ -306,6 +306,8 @@ PYTHON
     fails 65 "large.csv:2: column 1: '300' is out of the range of uint8" csv large.csv x=1:uint8
     printf '1\n1e39\n' > huge.csv
     fails 65 "huge.csv:2: column 1: '1e39' is out of the range of float32" csv huge.csv x=1
+    printf '1e19\n' > whole.csv
+    fails 65 "whole.csv:1: column 1: '1e19' is out of the range of uint64" csv whole.csv x=1:uint64
     printf '1.5\n' > fraction.csv
     fails 65 "fraction.csv:1: column 1: '1.5' is not a whole number" csv fraction.csv x=1:int32
     [ "$(printf '5.0\n2e2\n' | x csv - x=1:int32 -b 2)" = '[5,200]' ]

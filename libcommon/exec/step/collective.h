@@ -68,7 +68,6 @@ struct collective_results {
 struct collective_waiter {
     void (*done)(struct collective_waiter *waiter, const struct collective_results *results,
                  const struct error *failure);
-    struct collective_waiter *next; /* for the collective */
 };
 
 struct collective {

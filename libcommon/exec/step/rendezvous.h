@@ -38,7 +38,6 @@ struct rendezvous_value {
 struct rendezvous_waiter {
     void (*arrived)(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure);
-    struct rendezvous_waiter *next;
 };
 
 /* The source of a value that is sent only once a receiver waits for it. `release` is called exactly

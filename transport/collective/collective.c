@@ -439,9 +439,10 @@ int collective_links_run(struct collective *collective, const struct collective_
 /* ---- the last step ---- */
 
 /* Tells all, once, which step this member has begun last. */
-static void say_last(struct process_group *group)
+void collective_links_ask_to_end(struct collective *collective)
 {
-    bool *said = &group->ends[group->interface.rank].has_said;
+    struct process_group *group = (struct process_group *)collective;
+    bool *said = &group->ends[collective->rank].has_said;
     pthread_mutex_lock(&group->lock);
     bool is_new = !*said;
     const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)group->begun};
@@ -460,12 +461,7 @@ void end_take(struct process_group *group, int rank, int64_t step)
     if (step > group->last_step)
         group->last_step = step;
     pthread_mutex_unlock(&group->lock);
-    say_last(group);
-}
-
-void collective_links_ask_to_end(struct collective *collective)
-{
-    say_last((struct process_group *)collective);
+    collective_links_ask_to_end(&group->interface);
 }
 
 /* With the lock: returns the last step that may be begun; -1: none, as not all members have said

@@ -84,7 +84,7 @@ static void notify_owner(struct link *link, const struct error *why)
 {
     if (link->state == LINK_HANDSHAKE || link->state == LINK_DRAINING)
         return;
-    msgpack_packer *packer = link_begin_own(link, RECORD_ERROR, 3);
+    msgpack_packer *packer = link_begin(link, RECORD_ERROR, 3);
     pack_key_text(packer, "tool", link->config->producer);
     pack_key_int(packer, "code", why->code);
     pack_key_text(packer, "text", why->text);
@@ -107,7 +107,7 @@ void link_ended(struct link *link)
 
 static void send_end(struct link *link)
 {
-    msgpack_packer *packer = link_begin_own(link, RECORD_END, 1);
+    msgpack_packer *packer = link_begin(link, RECORD_END, 1);
     pack_key_uint(packer, "records", atomic_load(&link->records_out));
     link_send_own(link);
 }

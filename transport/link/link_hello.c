@@ -31,7 +31,7 @@ void link_send_hello(struct link *link)
 {
     const struct link_config *config = link->config;
     bool shared = link_asks_shared(link);
-    msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 7 + shared);
+    msgpack_packer *packer = link_begin(link, RECORD_HELLO, 7 + shared);
     pack_key_int(packer, "major", STREAM_MAJOR);
     pack_key_int(packer, "minor", STREAM_MINOR);
     pack_key_text(packer, "producer", config->producer);

@@ -130,8 +130,7 @@ void link_make_name(struct link *link);
 
 /* ---- writing (link_write.c) ---- */
 
-/* As link_begin and link_send, for the link's own records: also before the link is open. */
-msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_fields);
+/* As link_send, for the link's own records: also before the link is open. */
 void link_send_own(struct link *link);
 
 /* Adds the bytes of a record's tensors to the counter. */

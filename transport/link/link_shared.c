@@ -30,7 +30,7 @@ void link_agree_shared(struct link *link, int64_t theirs)
 
 static void send_ping(struct link *link, size_t shared)
 {
-    msgpack_packer *packer = link_begin_own(link, RECORD_PING, shared > 0);
+    msgpack_packer *packer = link_begin(link, RECORD_PING, shared > 0);
     if (shared)
         pack_key_uint(packer, "shared", shared);
     link_send_own(link);

@@ -176,7 +176,7 @@ static int put(struct link *link, int32_t priority, const struct named_tensor *t
     return status;
 }
 
-msgpack_packer *link_begin_own(struct link *link, enum record_kind kind, int n_fields)
+msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_fields)
 {
     pthread_mutex_lock(&link->out.lock);
     return encoder_begin(&link->out.encoder, kind, n_fields);
@@ -187,11 +187,6 @@ void link_send_own(struct link *link)
     struct error ignored = ERROR_INIT; /* small, without tensors */
     bool last = link->out.encoder.kind == RECORD_END;
     put(link, last ? LINK_LAST : LINK_FIRST, NULL, 0, &ignored);
-}
-
-msgpack_packer *link_begin(struct link *link, enum record_kind kind, int n_fields)
-{
-    return link_begin_own(link, kind, n_fields);
 }
 
 int link_send(struct link *link, const struct named_tensor *tensors, int n_tensors,
@@ -232,7 +227,7 @@ void link_keep_alive(void *context)
     if (loop_stillness(link->loop) >= link->ping_seconds)
         go_on_writing(link);
     double still = loop_stillness(link->loop);
-    msgpack_packer *packer = link_begin_own(link, RECORD_PING, still >= STILL_SECONDS);
+    msgpack_packer *packer = link_begin(link, RECORD_PING, still >= STILL_SECONDS);
     if (still >= STILL_SECONDS) {
         pack_key_float(packer, "still", still);
     }

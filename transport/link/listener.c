@@ -272,13 +272,10 @@ int peers_listen(struct peers *peers, const char *text, struct address *bound, s
     return 0;
 }
 
-struct listener *listener_next(const struct listener *listener)
+void listener_free_first(struct peers *peers)
 {
-    return listener->next;
-}
-
-void listener_free(struct listener *listener)
-{
+    struct listener *listener = peers->listeners;
+    peers->listeners = listener->next;
     event_free(listener->event);
     loop_event_free(listener->timer);
     if (address_is_unix(&listener->address))

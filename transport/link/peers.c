@@ -197,10 +197,8 @@ void peers_free(struct peers *peers)
         return;
     while (peers->dials)
         dial_free(peers->dials);
-    for (struct listener *listener = peers->listeners, *next; listener; listener = next) {
-        next = listener_next(listener);
-        listener_free(listener);
-    }
+    while (peers->listeners)
+        listener_free_first(peers);
     loop_run_posted(peers->loop); /* remaining work of links */
     while (peers->links.n)
         link_end_now(peers->links.items[0]);

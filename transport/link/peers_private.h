@@ -40,8 +40,7 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
 bool peers_has(struct peers *peers, const char *task);
 
 /* listener.c */
-void listener_free(struct listener *listener);
-struct listener *listener_next(const struct listener *listener);
+void listener_free_first(struct peers *peers);
 
 /* dial.c: handles an open link to the dialed task, and a lost link that the dial made. */
 void dial_reached(struct peers *peers, const char *task);

@@ -180,7 +180,7 @@ static void session_replied(struct call *call, const struct record *reply,
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Starts a request to a task; asked_send sends it. Returns NULL after a failure. */
+/* Starts a request to a task; conns_call sends it. Returns NULL after a failure. */
 static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
                                    const struct remote_task *task, const char *verb, int n_fields)
 {
@@ -195,11 +195,6 @@ static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *a
     if (packer)
         pack_key_uint(packer, "session", session->id);
     return packer;
-}
-
-static void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n)
-{
-    conns_call(asked->all->session->options.conns, &asked->call, tensors, n);
 }
 
 static bool has_no_more(void *context)
@@ -251,7 +246,7 @@ int driver_session_ask(struct driver_session *session, int i, const struct drive
         asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
     if (packer) {
         ask->pack(ask->context, packer);
-        asked_send(&asked, &tensor, ask->value || writer);
+        conns_call(session->options.conns, &asked.call, &tensor, ask->value || writer);
     }
     stream_writer_free(writer);
     return asking_wait(&all, err);
@@ -543,7 +538,7 @@ static int open_tasks(struct driver_session *session, struct error *err)
         msgpack_packer *packer = writer ? asked_begin(&asked[i], &all, task, "open", 1) : NULL;
         if (packer) {
             pack_addresses(session, packer);
-            asked_send(&asked[i], &bytes, 1);
+            conns_call(session->options.conns, &asked[i].call, &bytes, 1);
         }
         stream_writer_free(writer);
     }
@@ -718,7 +713,7 @@ static int register_all(struct driver_session *session, const struct session_cal
             msgpack_pack_int(packer, place->is_copied);
         }
         vec_release(&order);
-        asked_send(&asked[i], NULL, 0);
+        conns_call(session->options.conns, &asked[i].call, NULL, 0);
     }
     bool fails = FAILPOINT("driver.register");
     int code = asking_wait(&all, err);
@@ -988,7 +983,7 @@ void driver_session_close(struct driver_session *session)
     for (size_t i = 0; i < session->tasks.n; i++)
         if (session->tasks.items[i].is_open &&
             asked_begin(&asked[i], &all, &session->tasks.items[i], "close", 0))
-            asked_send(&asked[i], NULL, 0);
+            conns_call(session->options.conns, &asked[i].call, NULL, 0);
     asking_wait(&all, &ignored); /* a task that is gone has closed it */
     mem_free(asked);
     let_go_of_tasks(session);

@@ -138,8 +138,9 @@ static void release(void *argument)
     mem_free(served);
 }
 
-static void served_free(struct served_session *served)
+static void served_free(void *argument)
 {
+    struct served_session *served = argument;
     struct server *server = served->server;
     struct served_session **at = &server->sessions;
     while (*at != served)
@@ -148,11 +149,6 @@ static void served_free(struct served_session *served)
     if (served->deadline)
         loop_event_free(served->deadline);
     serial_queue_add(server->graphs, release, served); /* the queue ends after the last session */
-}
-
-static void last_is_over(void *argument)
-{
-    served_free(argument);
 }
 
 static void served_retain(struct served_session *served)
@@ -175,12 +171,7 @@ static void let_go(struct served_session *served, struct served_step *step)
     bool is_last = !--served->n_holders && served->life == SERVED_CLOSING;
     pthread_mutex_unlock(&served->lock);
     if (is_last) /* the loop's thread may be about to use it */
-        loop_post(loop, last_is_over, served);
-}
-
-static void served_drop(struct served_session *served)
-{
-    let_go(served, NULL);
+        loop_post(loop, served_free, served);
 }
 
 /* ---- steps ---- */
@@ -546,7 +537,7 @@ static void go_on(void *argument)
         loop_timer_set(served->deadline, server->options.timeout);
         try_reply(served);
     }
-    served_drop(served);
+    let_go(served, NULL);
 }
 
 /* Runs in the queue's thread. */
@@ -734,7 +725,7 @@ struct variable_access {
 
 static void access_free(struct variable_access *access)
 {
-    served_drop(access->served);
+    let_go(access->served, NULL);
     peer_release(access->asker);
     tensor_release(&access->value);
     mem_free(access);

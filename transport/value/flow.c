@@ -146,9 +146,7 @@ msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_field
 
 int peer_end(struct peer *peer, const struct named_tensor *tensors, int n, struct error *err)
 {
-    int code = link_send(peer->link, tensors, n, err);
-    pthread_mutex_unlock(&peer->lock);
-    return code;
+    return peer_end_value(peer, LINK_FIRST, tensors, n, err);
 }
 
 int peer_end_value(struct peer *peer, int32_t priority, const struct named_tensor *tensors, int n,

@@ -269,37 +269,28 @@ bool *place_find_initial(const struct graph *graph, struct arena *arena)
     return first.seen;
 }
 
-struct nearby {
-    struct placer *p;
-    bool *initial;
-    char *has_variable; /* by root of earlier groups */
-    int *user;          /* by node: the group of all its users; -1: none, -2: several */
-};
-
 enum { NOBODY = -1, SEVERAL = -2 };
 
-static void count_user(struct nearby *near, int node, int group)
+static void count_user(int *user, int group)
 {
-    int *user = &near->user[node];
     *user = *user == NOBODY || *user == group ? group : SEVERAL;
 }
 
 /* Returns whether the node has inputs and all come from the group. */
-static bool comes_from(struct nearby *near, const struct node *node, int group)
+static bool comes_from(struct placer *p, const struct node *node, int group)
 {
     bool found = false;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!place_is_copied(graph_node(near->p->graph, node->inputs[i].node)) &&
-            place_root(near->p, node->inputs[i].node) != group)
+        bool is_copied = place_is_copied(graph_node(p->graph, node->inputs[i].node));
+        if (!is_copied && place_root(p, node->inputs[i].node) != group)
             return false;
-        found |= !place_is_copied(graph_node(near->p->graph, node->inputs[i].node));
+        found |= !is_copied;
     }
     return found;
 }
 
-static bool may_be_with(struct nearby *near, const struct node *node, int group)
+static bool may_be_with(const struct placer *p, const struct node *node, int group)
 {
-    const struct placer *p = near->p;
     const struct node *leader = graph_node(p->graph, group);
     uint32_t needed = p->kernel_types[group];
     return (!*node->device || !strcmp(node->device, leader->device)) &&
@@ -311,7 +302,6 @@ static bool may_be_with(struct nearby *near, const struct node *node, int group)
 static int join_near(struct placer *p)
 {
     size_t n = p->graph->nodes.n;
-    struct nearby near = {.p = p};
     if (!p->placement->cluster)
         return 0;
     for (size_t i = 0; i < n; i++) {
@@ -324,35 +314,35 @@ static int join_near(struct placer *p)
             place_join(p, table->id, node->id);
     }
     int *order = arena_array(&p->arena, n + 1, sizeof *order);
-    near.initial = place_find_initial(p->graph, &p->arena);
-    near.has_variable = arena_alloc(&p->arena, n + 1);
-    near.user = arena_array(&p->arena, n + 1, sizeof *near.user);
+    const bool *initial = place_find_initial(p->graph, &p->arena);
+    char *has_variable = arena_alloc(&p->arena, n + 1);      /* by root of earlier groups */
+    int *user = arena_array(&p->arena, n + 1, sizeof *user); /* by node: the group of all users */
     if (graph_order(p->graph, order, p->err))
         return p->err->code;
-    for (size_t i = 0; i < near.p->graph->nodes.n; i++) {
-        near.user[i] = NOBODY;
-        if (node_is(graph_node(near.p->graph, (int)i), "Variable"))
-            near.has_variable[place_root(near.p, (int)i)] = 1;
+    graph_each(node, p->graph) {
+        user[node->id] = NOBODY;
+        if (node_is(node, "Variable"))
+            has_variable[place_root(p, node->id)] = 1;
     }
-    vec_each(entry, &near.p->graph->entries) {
+    vec_each(entry, &p->graph->entries) {
         for (int k = 0; k < entry->n_edges; k++)
-            near.user[entry->edges[k].node] = SEVERAL;
+            user[entry->edges[k].node] = SEVERAL;
     }
     /* Backwards: a node whose users are all in one group may join it, then its inputs may. */
     for (size_t i = p->graph->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(p->graph, order[i]);
-        int group = near.user[node->id];
-        bool joins = group >= 0 && near.has_variable[group] && may_be_with(&near, node, group) &&
-                     (near.initial[node->id] || comes_from(&near, node, group));
+        int group = user[node->id];
+        bool joins = group >= 0 && has_variable[group] && may_be_with(p, node, group) &&
+                     (initial[node->id] || comes_from(p, node, group));
         if (joins && place_root(p, node->id) == node->id) {
             place_join(p, group, node->id);
-            near.has_variable[place_root(p, group)] = 1;
+            has_variable[place_root(p, group)] = 1;
         }
         group = place_root(p, node->id);
         for (int k = 0; k < node->n_inputs; k++)
-            count_user(&near, node->inputs[k].node, group);
+            count_user(&user[node->inputs[k].node], group);
         for (int k = 0; k < node->n_controls; k++)
-            count_user(&near, node->controls[k], near.initial[node->id] ? group : SEVERAL);
+            count_user(&user[node->controls[k]], initial[node->id] ? group : SEVERAL);
     }
     return 0;
 }

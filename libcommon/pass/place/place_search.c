@@ -104,13 +104,6 @@ static struct place_channel adapter(const struct place_model *m, const struct pl
              : none;
 }
 
-/* ---- buses ---- */
-
-static bool is_behind_bus(const struct place_device *device)
-{
-    return strcmp(device->name.type, "CPU") != 0;
-}
-
 /* ---- all wires ---- */
 
 static void find_wires(struct place_model *m)
@@ -141,9 +134,9 @@ static void find_wires(struct place_model *m)
             /* Devices of one task: through the bus of the first, and that of the second, one tensor
              * after the other in each direction. */
             int first = m->n_channels - 2 * d, x = from->host, y = to->host;
-            if (!is_link && x != y && is_behind_bus(&devices[x]))
+            if (!is_link && x != y && strcmp(devices[x].name.type, "CPU") != 0)
                 wire->channels[1] = (struct place_channel){first + 2 * x, wire->per_byte};
-            if (!is_link && x != y && is_behind_bus(&devices[y]))
+            if (!is_link && x != y && strcmp(devices[y].name.type, "CPU") != 0)
                 wire->channels[2] = (struct place_channel){first + 2 * y + 1, wire->per_byte};
         }
     }

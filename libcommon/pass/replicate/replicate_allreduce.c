@@ -111,15 +111,18 @@ void replicate_settle(struct replicator *r, struct exchange *x)
         x->got = replicate_add(r, spec, ALLREDUCE_SCOPE "settled");
 }
 
-/* Keeps the step's gradient after all workers have received the previous one. */
-static void end_delay(struct replicator *r, const struct exchange *x)
+/* Keeps the step's gradients after all workers have received the previous ones. */
+static void end_delay(struct replicator *r)
 {
-    if (!x->is_delayed)
-        return;
-    struct edge keeps = replicate_assign(r, &r->ends, x->kept, replicate_edge(r, x->edge),
-                                         "%s/keep", x->node->name);
-    for (size_t k = 0; k < r->reducers.n; k++)
-        replicate_wait(r, keeps, r->reducers.items[k]);
+    vec_each(at, &r->planned) {
+        const struct exchange *x = *at;
+        if (!x->is_delayed)
+            continue;
+        struct edge keeps = replicate_assign(r, &r->ends, x->kept, replicate_edge(r, x->edge),
+                                             "%s/keep", x->node->name);
+        vec_each(reducer, &r->reducers)
+            replicate_wait(r, keeps, *reducer);
+    }
 }
 
 /* ---- gradients ---- */
@@ -194,8 +197,7 @@ static void reduce_gradients(struct replicator *r)
             if (technique && keeps && technique->keep)
                 technique->keep(r, r->planned.items[i], EDGE_NONE);
         }
-    vec_each(x, &r->planned)
-        end_delay(r, *x);
+    end_delay(r);
     replicate_end_warm_up(r);
     replicate_end_averages(r);
 }

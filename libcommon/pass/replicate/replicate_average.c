@@ -18,16 +18,6 @@
 
 enum { IS_WRITTEN = 1, IS_TRAINED = 2 }; /* of a variable, by the entry that trains */
 
-static void add_average(struct replicator *r, const struct node *variable, bool is_trained)
-{
-    struct exchange *x = replicate_new_exchange(r, (struct edge){variable->id, 0});
-    x->variable = variable;
-    x->is_gradient = is_trained;
-    x->steps = r->options->average;
-    x->reduction = "mean";
-    vec_push_in(&r->arena, &r->planned, x);
-}
-
 int replicate_plan_averages(struct replicator *r)
 {
     const struct graph *from = r->from;
@@ -48,8 +38,14 @@ int replicate_plan_averages(struct replicator *r)
         }
     }
     graph_each(node, from) {
-        if (marks[node->id] & IS_WRITTEN && dtype_is_floating(node->outputs[0].type))
-            add_average(r, node, marks[node->id] & IS_TRAINED);
+        if (!(marks[node->id] & IS_WRITTEN) || !dtype_is_floating(node->outputs[0].type))
+            continue;
+        struct exchange *x = replicate_new_exchange(r, (struct edge){node->id, 0});
+        x->variable = node;
+        x->is_gradient = marks[node->id] & IS_TRAINED;
+        x->steps = r->options->average;
+        x->reduction = "mean";
+        vec_push_in(&r->arena, &r->planned, x);
     }
     return 0;
 }
@@ -70,23 +66,20 @@ void replicate_begin_averages(struct replicator *r)
     }
 }
 
-static void set_average(struct replicator *r, const struct exchange *x)
-{
-    const char *name = x->node->name;
-    struct edge mean = x->got;
-    if (edge_exists(x->kept)) {
-        mean = replicate_op(r, "Add", x->kept, x->got, "%s/average", name);
-        replicate_assign(r, &r->ends, x->kept, mean, "%s/anchor/average", name);
-    }
-    replicate_assign(r, &r->ends, replicate_edge(r, x->edge), mean, "%s/average/Assign", name);
-}
-
 int replicate_end_averages(struct replicator *r)
 {
     if (!r->options->average)
         return r->err->code;
-    vec_each(x, &r->planned)
-        set_average(r, *x);
+    vec_each(at, &r->planned) {
+        const struct exchange *x = *at;
+        const char *name = x->node->name;
+        struct edge mean = x->got;
+        if (edge_exists(x->kept)) {
+            mean = replicate_op(r, "Add", x->kept, x->got, "%s/average", name);
+            replicate_assign(r, &r->ends, x->kept, mean, "%s/anchor/average", name);
+        }
+        replicate_assign(r, &r->ends, replicate_edge(r, x->edge), mean, "%s/average/Assign", name);
+    }
     struct edge every = replicate_number(r, INT64, r->options->average, WORKER_AVERAGE "/every");
     int set = replicate_after(r, "NoOp", WORKER_DEVICE, &r->ends, WORKER_AVERAGE "/set");
     const struct edge average[] = {every, {set, CONTROL_SLOT}};

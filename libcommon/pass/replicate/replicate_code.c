@@ -273,16 +273,6 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
     return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
 }
 
-/* With shards the version that a worker computes from tells whether gradients are coded: it is the
- * same for all members of a round. */
-static void begin_pushed_warm_up(struct replicator *r)
-{
-    if (r->options->after < 1 || edge_exists(r->coding))
-        return;
-    struct edge updates = replicate_number(r, INT64, r->options->after, "clock/codes/after");
-    r->coding = replicate_op(r, "GreaterEqual", replicate_out(r->version), updates, "clock/codes");
-}
-
 /* During a warm-up a push has two values, one of them nothing, and a flag that tells which; workers
  * exchange the one that there is. */
 static void send_code(struct replicator *r, struct exchange *x)
@@ -290,8 +280,13 @@ static void send_code(struct replicator *r, struct exchange *x)
     const char *name = x->node->name, *kept = replicate_text(r, name, "residual");
     const struct shape *shape = &x->output->shape;
     struct edge value = replicate_pushed(r, x), whole = EDGE_NONE;
-    if (x->push)
-        begin_pushed_warm_up(r);
+    if (x->push && r->options->after > 0 && !edge_exists(r->coding)) {
+        /* With shards the version that a worker computes from tells whether gradients are coded: it
+         * is the same for all members of a round. */
+        struct edge after = replicate_number(r, INT64, r->options->after, "clock/codes/after");
+        r->coding =
+            replicate_op(r, "GreaterEqual", replicate_out(r->version), after, "clock/codes");
+    }
     bool warms_up = edge_exists(r->coding);
     if (warms_up) {
         whole = replicate_op(r, "Switch", value, r->coding, "%s/%s", name,

@@ -178,18 +178,6 @@ static void begin(struct replicator *r, const struct own_state *state, const str
 
 /* ---- the shards' copies ---- */
 
-/* The entry that a worker runs when asked to rest: the tokens prove that it has given its states,
- * and `set` ends the request. */
-static int add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set)
-{
-    node_list nodes = VEC_INIT;
-    int rest = replicate_clock(r, "clock/rest", replicate_spec("ClockRest", tokens, n, NULL, 0));
-    struct edge version = replicate_assign(r, &nodes, replicate_out(r->version),
-                                           replicate_out(rest), "clock/rest/version");
-    const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
-    return replicate_entry(r, "rest", edges, 2);
-}
-
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
@@ -212,6 +200,13 @@ int replicate_keep_states(struct replicator *r, int push)
     replicate_assign(r, &r->joined, asked, build_slot(replicate_out(r->join), 5),
                      "clock/asked/join");
     replicate_assign(r, &r->ends, asked, ((struct edge){push, 2}), "clock/asked/set");
-    return add_rest(r, tokens, (int)r->own->states.n,
-                    replicate_op(r, "Assign", asked, no, "clock/asked/rest"));
+    /* The entry that a worker runs when asked to rest: the tokens prove that it has given its
+     * states, and `set` ends the request. */
+    struct edge set = replicate_op(r, "Assign", asked, no, "clock/asked/rest");
+    int rest = replicate_clock(r, "clock/rest",
+                               replicate_spec("ClockRest", tokens, (int)r->own->states.n, NULL, 0));
+    struct edge version = replicate_op(r, "Assign", replicate_out(r->version), replicate_out(rest),
+                                       "clock/rest/version");
+    const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
+    return replicate_entry(r, "rest", edges, 2);
 }

@@ -81,16 +81,6 @@ static struct edge grad_add_enter(struct build *b, struct edge x, const char *fr
     return build_op(b, "Enter", &x, 1, attrs, 3);
 }
 
-/* Makes an edge of the parent available in the space, in every iteration. */
-static struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge)
-{
-    struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
-    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
-    struct edge entered = grad_add_enter(&b, edge, space->frame_name, parallel, true);
-    grad_note(e, space, -1);
-    return entered;
-}
-
 /* ---- stacks ---- */
 
 /* Returns a node of the frame around a loop, after which nodes without inputs run in that frame;
@@ -190,7 +180,14 @@ static struct edge find_value(struct grad_engine *e, struct grad_space *space, s
     else if (inside)
         return pop(e, space, edge, origin.condition);
     edge = grad_value(e, space->parent, edge);
-    return edge_exists(edge) ? grad_enter(e, space, edge) : EDGE_NONE;
+    if (!edge_exists(edge))
+        return EDGE_NONE;
+    /* The parent's value enters the space, and is there in every iteration. */
+    struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
+    int parallel = e->frames->frames.items[space->frame].parallel_iterations;
+    edge = grad_add_enter(&b, edge, space->frame_name, parallel, true);
+    grad_note(e, space, -1);
+    return edge;
 }
 
 static struct edge grad_value(struct grad_engine *e, struct grad_space *space, struct edge edge)

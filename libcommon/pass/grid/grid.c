@@ -73,11 +73,6 @@ struct grid_region {
 
 /* ---- what a tile of the windows' outputs needs of the image ---- */
 
-static int64_t at_least(int64_t value, int64_t least)
-{
-    return value > least ? value : least;
-}
-
 static struct grid_region grid_region(const struct grid_rule *r, int cell)
 {
     const struct op_window_axis *axes[] = {&r->window.y, &r->window.x};
@@ -86,8 +81,8 @@ static struct grid_region grid_region(const struct grid_rule *r, int cell)
     for (int d = 0; d < 2; d++) {
         int64_t from = out.from[d] * axes[d]->stride - axes[d]->before;
         int64_t to = (out.to[d] - 1) * axes[d]->stride - axes[d]->before + axes[d]->size;
-        region.before[d] = at_least(-from, 0);
-        region.after[d] = at_least(to - r->image.size[d], 0);
+        region.before[d] = from < 0 ? -from : 0;
+        region.after[d] = to > r->image.size[d] ? to - r->image.size[d] : 0;
         region.area.from[d] = from + region.before[d];
         region.area.to[d] = to - region.after[d];
     }

@@ -24,17 +24,12 @@ struct folder {
 
 /* ---- foldable nodes ---- */
 
-static int64_t output_bytes(const struct node *node, int slot)
-{
-    const struct node_output *out = &node->outputs[slot];
-    return shape_bytes(&out->shape, out->type);
-}
-
 static bool is_worth(const struct graph *graph, const struct node *node, int64_t bytes)
 {
     int64_t input_bytes = 0;
     for (int i = 0; i < node->n_inputs; i++) {
-        int64_t own = output_bytes(graph_node(graph, node->inputs[i].node), node->inputs[i].slot);
+        const struct node_output *input = graph_output(graph, node->inputs[i]);
+        int64_t own = shape_bytes(&input->shape, input->type);
         input_bytes += own > 0 ? own : 0;
     }
     return bytes <= SMALL_BYTES || (bytes <= FOLD_BYTES_MAX && bytes <= 2 * input_bytes);
@@ -53,7 +48,7 @@ static bool may_fold(const struct folder *f, const struct node *node)
         if (!f->constant[node->inputs[i].node])
             return false;
     for (int i = 0; i < node->n_outputs; i++)
-        if (!is_worth(f->r.from, node, output_bytes(node, i)))
+        if (!is_worth(f->r.from, node, shape_bytes(&node->outputs[i].shape, node->outputs[i].type)))
             return node_is(node, "Const");
     return node->n_inputs > 0 || node_is(node, "Const");
 }

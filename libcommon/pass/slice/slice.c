@@ -626,16 +626,6 @@ static bool goes_with(enum form_kind kind, int k)
     return kind != FORM_WHOLE || k == 0;
 }
 
-/* Finds all nodes that depend on an AggregatorTake, and all their dependencies. */
-static void slice_find_updates(struct slicer *s)
-{
-    graph_each(node, s->r.from) {
-        s->updates[node->id] = node_round(node) == ROUND_TAKE;
-    }
-    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1});
-    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
-}
-
 static const char *aggregator_of(struct slicer *s, const struct node *node, int k)
 {
     return s->names[graph_find(s->r.from, node_string(node, "aggregator"))->id][k];
@@ -788,12 +778,14 @@ static int build(struct slicer *s)
     s->r.make = slice_whole;
     if (frames_new(s->r.from, &s->r.frames, s->r.err) || slice_find(s) || !s->found)
         return s->r.err->code;
-    slice_find_updates(s);
     s->prefix = graph_free_prefix(&s->r.arena, s->r.from, "slices");
     graph_each(node, s->r.from) {
+        s->updates[node->id] = node_round(node) == ROUND_TAKE;
         if (s->role[node->id] == SLICE_VARIABLE)
             s->names[node->id] = cut_names(&s->r, node, s->cut[node->id]->n[0]);
     }
+    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1});
+    spread_facts(s->r.from, s->r.order, s->updates, (struct spread){.fact = 1, .up = true});
     /* Slices come first, since other nodes are grouped with them. */
     graph_each(node, s->r.from) {
         if (s->role[node->id] == SLICE_VARIABLE && visit(s, node))

@@ -3,22 +3,12 @@
 
 #include <string.h>
 
+#include "ops/array/strided.h"
+
 /* Up to this many multiplications a loop is faster than the setup of a library call. */
 #define LOOP_WORK 512
 
-#define BOXES(type)                                                                                \
-    static void move_##type(const struct local_box *box, type *tensor, type *matrix, bool take)    \
-    {                                                                                              \
-        for (int64_t x = 0; x < box->width; x++)                                                   \
-            for (int64_t c = 0; c < box->channels; c++) {                                          \
-                type *there = tensor + x * box->column + c * box->channel;                         \
-                type *here = matrix + x * box->channels + c;                                       \
-                if (take)                                                                          \
-                    *here = *there;                                                                \
-                else                                                                               \
-                    *there = *here;                                                                \
-            }                                                                                      \
-    }                                                                                              \
+#define LOOPS(type)                                                                                \
     static void add_##type(int64_t n, const type *from, type *to)                                  \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
@@ -41,35 +31,29 @@
         }                                                                                          \
     }
 
-BOXES(float)
-BOXES(double)
+LOOPS(float)
+LOOPS(double)
 
-static void move(const struct local_box *box, char *tensor, char *matrix, bool take)
+static void move(const struct local_box *box, const void *from, void *to, bool take)
 {
     int64_t size = (int64_t)dtype_bytes(box->type);
-    size_t run = (size_t)(box->width * box->channels * size);
-    /* In channels-last order, an image's cells are contiguous. */
-    bool is_run = (box->channel == 1 || box->channels == 1) &&
-                  (box->column == box->channels || box->width == 1);
-    for (int64_t i = 0; i < box->n; i++) {
-        char *there = tensor + i * box->image * size, *here = matrix + i * box->line * size;
-        if (is_run)
-            memcpy(take ? here : there, take ? there : here, run);
-        else if (box->type == FLOAT32)
-            move_float(box, (float *)there, (float *)here, take);
-        else
-            move_double(box, (double *)there, (double *)here, take);
-    }
+    const int64_t dims[] = {box->n, box->width, box->channels};
+    const int64_t there[] = {box->image, box->column, box->channel};
+    const int64_t here[] = {box->line, box->channels, 1};
+    struct strided s = {.item_bytes = (size_t)size};
+    for (int i = 0; i < 3; i++)
+        strided_add(&s, dims[i], (take ? here : there)[i] * size, (take ? there : here)[i] * size);
+    strided_copy(&s, to, from, 1);
 }
 
 void local_take(const struct local_box *box, const void *tensor, void *matrix)
 {
-    move(box, (char *)tensor, matrix, true);
+    move(box, tensor, matrix, true);
 }
 
 void local_leave(const struct local_box *box, const void *matrix, void *tensor)
 {
-    move(box, tensor, (char *)matrix, false);
+    move(box, matrix, tensor, false);
 }
 
 void local_add(const struct local_box *box, int64_t step, const void *rows, void *matrix)

@@ -113,7 +113,6 @@ extern "C" int cuda_lose(const struct cuda_lose *call, struct CUstream_st *strea
         return 0;
     if (code->kind != CUDA_CODE_TOP)
         return CUDA_LAUNCH(lose, blocks_of(code), CUDA_BLOCK, 0, stream, *call);
-    int result = CUDA_LAUNCH(check_top, cuda_blocks(code->groups * code->keep), CUDA_BLOCK, 0,
-                             stream, *call);
+    int result = CUDA_LAUNCH_EACH(check_top, code->groups * code->keep, stream, *call);
     return result ? result : CUDA_LAUNCH(lose_top, blocks_of(code), CUDA_BLOCK, 0, stream, *call);
 }

@@ -201,6 +201,5 @@ extern "C" int cuda_encode(const struct cuda_encode *call, struct CUstream_st *s
 {
     if (!call->code.groups)
         return 0;
-    return CUDA_LAUNCH(encode, cuda_blocks(call->code.groups * CUDA_BLOCK), CUDA_BLOCK, 0, stream,
-                       *call);
+    return CUDA_LAUNCH_EACH(encode, call->code.groups * CUDA_BLOCK, stream, *call);
 }

@@ -36,10 +36,8 @@ extern "C" int cuda_check_numerics(const struct cuda_check_numerics *call,
         typedef typename decltype(e)::type T;
         constexpr int N = 16 / sizeof(T);
         if (is_aligned(call->x, 16))
-            return CUDA_LAUNCH((check_numerics<T, N>), cuda_blocks(call->n / N), CUDA_BLOCK, 0,
-                               stream, *call);
+            return CUDA_LAUNCH_EACH((check_numerics<T, N>), call->n / N, stream, *call);
         else
-            return CUDA_LAUNCH((check_numerics<T, 1>), cuda_blocks(call->n), CUDA_BLOCK, 0, stream,
-                               *call);
+            return CUDA_LAUNCH_EACH((check_numerics<T, 1>), call->n, stream, *call);
     });
 }

@@ -30,8 +30,8 @@ static int launch_gather(const struct cuda_gather *call, struct CUstream_st *str
     if (!count)
         return 0;
     if (packs)
-        return CUDA_LAUNCH((gather<T, N>), cuda_blocks(count / N), CUDA_BLOCK, 0, stream, *call);
-    return CUDA_LAUNCH((gather<T, 1>), cuda_blocks(count), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((gather<T, N>), count / N, stream, *call);
+    return CUDA_LAUNCH_EACH((gather<T, 1>), count, stream, *call);
 }
 
 template <typename T> static __global__ void one_hot(const struct cuda_one_hot call)
@@ -52,7 +52,7 @@ static int launch_one_hot(const struct cuda_one_hot *call, struct CUstream_st *s
     int64_t count = call->outer * call->depth * call->inner;
     if (!count)
         return 0;
-    return CUDA_LAUNCH(one_hot<T>, cuda_blocks(count), CUDA_BLOCK, 0, stream, *call);
+    return CUDA_LAUNCH_EACH(one_hot<T>, count, stream, *call);
 }
 
 extern "C" int cuda_gather(const struct cuda_gather *call, struct CUstream_st *stream)

@@ -20,9 +20,8 @@ extern "C" int cuda_range(const struct cuda_range *call, struct CUstream_st *str
         return 0;
     return launch_by_number(call->type, [&](auto e) {
         typedef typename decltype(e)::type T;
-        return CUDA_LAUNCH(range<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream,
-                           *static_cast<const T *>(call->start),
-                           *static_cast<const T *>(call->delta), static_cast<T *>(call->out),
-                           call->n);
+        return CUDA_LAUNCH_EACH(range<T>, call->n, stream, *static_cast<const T *>(call->start),
+                                *static_cast<const T *>(call->delta), static_cast<T *>(call->out),
+                                call->n);
     });
 }

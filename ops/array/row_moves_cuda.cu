@@ -25,8 +25,8 @@ static int launch_moves(const struct cuda_row_moves *call, struct CUstream_st *s
     constexpr int N = 16 / sizeof(T);
     int64_t count = call->n * call->columns;
     if (call->columns % N == 0 && is_aligned(call->from, 16) && is_aligned(call->to, 16))
-        return CUDA_LAUNCH((move_rows<T, N>), cuda_blocks(count / N), CUDA_BLOCK, 0, stream, *call);
-    return CUDA_LAUNCH((move_rows<T, 1>), cuda_blocks(count), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((move_rows<T, N>), count / N, stream, *call);
+    return CUDA_LAUNCH_EACH((move_rows<T, 1>), count, stream, *call);
 }
 
 extern "C" int cuda_move_rows(const struct cuda_row_moves *call, struct CUstream_st *stream)

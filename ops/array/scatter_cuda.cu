@@ -132,8 +132,7 @@ static int sort_pairs(row_pair *pairs, int64_t length, struct CUstream_st *strea
         CUDA_LAUNCH(sort_tiles, tiles, CUDA_BLOCK, 0, stream, pairs, length, int64_t{2}, within);
     for (int64_t run = 2 * TILE; !result && run <= length; run *= 2) {
         for (int64_t step = run / 2; !result && step >= TILE; step /= 2)
-            result = CUDA_LAUNCH(sort_far, cuda_blocks(length / 2), CUDA_BLOCK, 0, stream, pairs,
-                                 length, run, step);
+            result = CUDA_LAUNCH_EACH(sort_far, length / 2, stream, pairs, length, run, step);
         if (!result)
             result = CUDA_LAUNCH(sort_tiles, tiles, CUDA_BLOCK, 0, stream, pairs, length, run, run);
     }
@@ -143,13 +142,13 @@ static int sort_pairs(row_pair *pairs, int64_t length, struct CUstream_st *strea
 template <typename T> static int launch(const struct cuda_scatter *call, struct CUstream_st *stream)
 {
     row_pair *pairs = static_cast<row_pair *>(call->scratch);
-    unsigned blocks = cuda_blocks(call->indices.n * call->columns);
+    int64_t n = call->indices.n * call->columns;
     if constexpr (is_number<T>)
         if (call->op != CUDA_SCATTER_SET)
-            return CUDA_LAUNCH(update_rows<T>, blocks, CUDA_BLOCK, 0, stream, *call, pairs);
+            return CUDA_LAUNCH_EACH(update_rows<T>, n, stream, *call, pairs);
     if (call->op != CUDA_SCATTER_SET)
         return CUDA_INVALID_VALUE;
-    return CUDA_LAUNCH(set_rows<T>, blocks, CUDA_BLOCK, 0, stream, *call, pairs);
+    return CUDA_LAUNCH_EACH(set_rows<T>, n, stream, *call, pairs);
 }
 
 extern "C" size_t cuda_scatter_scratch(int64_t n)
@@ -163,8 +162,7 @@ extern "C" int cuda_scatter(const struct cuda_scatter *call, struct CUstream_st 
     int64_t length = length_for(call->indices.n);
     if (!call->indices.n)
         return 0;
-    int result =
-        CUDA_LAUNCH(list_pairs, cuda_blocks(length), CUDA_BLOCK, 0, stream, *call, pairs, length);
+    int result = CUDA_LAUNCH_EACH(list_pairs, length, stream, *call, pairs, length);
     if (!result)
         result = sort_pairs(pairs, length, stream);
     if (result)

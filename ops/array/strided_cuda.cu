@@ -149,12 +149,10 @@ static int launch(const struct cuda_strided_copy *call, struct CUstream_st *stre
     if (!plan.count)
         return 0;
     if (is_packed<T>(plan, call, N))
-        return CUDA_LAUNCH((copy<T, N>), cuda_blocks(plan.count / N), CUDA_BLOCK, 0, stream, plan,
-                           x, y);
+        return CUDA_LAUNCH_EACH((copy<T, N>), plan.count / N, stream, plan, x, y);
     if (is_transpose(plan))
-        return CUDA_LAUNCH(transpose<T>, cuda_blocks(plan.count / 4), CUDA_BLOCK, 0, stream, plan,
-                           x, y);
-    return CUDA_LAUNCH((copy<T, 1>), cuda_blocks(plan.count), CUDA_BLOCK, 0, stream, plan, x, y);
+        return CUDA_LAUNCH_EACH(transpose<T>, plan.count / 4, stream, plan, x, y);
+    return CUDA_LAUNCH_EACH((copy<T, 1>), plan.count, stream, plan, x, y);
 }
 
 extern "C" int cuda_strided(const struct cuda_strided_copy *call, struct CUstream_st *stream)

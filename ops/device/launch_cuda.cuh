@@ -43,6 +43,10 @@ static inline unsigned cuda_blocks(int64_t n)
     return blocks < 1 ? 1 : blocks > CUDA_GRID_MAX ? CUDA_GRID_MAX : static_cast<unsigned>(blocks);
 }
 
+/* Starts a kernel with a thread for each of n items, or fewer that take turns. */
+#define CUDA_LAUNCH_EACH(kernel, n, stream, ...)                                                   \
+    CUDA_LAUNCH(kernel, cuda_blocks(n), CUDA_BLOCK, 0, stream, __VA_ARGS__)
+
 static __device__ __forceinline__ int64_t thread_index()
 {
     return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

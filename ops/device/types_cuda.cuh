@@ -107,6 +107,16 @@ template <typename T> struct element {
     typedef T type;
 };
 
+/* For one of n forms, numbered from 0: `launch` is called with its std::integral_constant. */
+template <int n, typename Launch> static inline int launch_by_form(int form, const Launch &launch)
+{
+    if constexpr (n > 0)
+        return form == n - 1 ? launch(std::integral_constant<int, n - 1>())
+                             : launch_by_form<n - 1>(form, launch);
+    else
+        return CUDA_INVALID_VALUE;
+}
+
 /* For kernels that only move elements of 1, 2, 4 or 8 bytes: unsigned types. */
 template <typename Launch> static inline int launch_by_size(int64_t bytes, const Launch &launch)
 {

@@ -54,8 +54,7 @@ template <typename T> static int launch(const struct cuda_addn *call, struct CUs
         args.in[i] = static_cast<const T *>(call->in[i]);
         args.packs = args.packs && is_aligned(call->in[i], 16);
     }
-    unsigned blocks = cuda_blocks(args.packs ? call->n / N : call->n);
-    return CUDA_LAUNCH(addn<T>, blocks, CUDA_BLOCK, 0, stream, args);
+    return CUDA_LAUNCH_EACH(addn<T>, args.packs ? call->n / N : call->n, stream, args);
 }
 
 extern "C" int cuda_addn(const struct cuda_addn *call, struct CUstream_st *stream)

@@ -82,9 +82,8 @@ static int launch(const struct cuda_arg *call, struct CUstream_st *stream)
     if (!lines)
         return 0;
     if (call->lines.inner == 1)
-        return CUDA_LAUNCH((arg_by_warps<max, T>), cuda_blocks(lines * CUDA_WARP), CUDA_BLOCK, 0,
-                           stream, args);
-    return CUDA_LAUNCH((arg_by_threads<max, T>), cuda_blocks(lines), CUDA_BLOCK, 0, stream, args);
+        return CUDA_LAUNCH_EACH((arg_by_warps<max, T>), lines * CUDA_WARP, stream, args);
+    return CUDA_LAUNCH_EACH((arg_by_threads<max, T>), lines, stream, args);
 }
 
 extern "C" int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream)

@@ -64,8 +64,8 @@ static int launch(const struct cuda_binary *call, struct CUstream_st *stream)
     plan.packs = plan.packs && is_aligned(call->out, N * sizeof(R)) &&
                  (!plan.advances[0] || is_aligned(call->x, 16)) &&
                  (!plan.advances[1] || is_aligned(call->y, 16));
-    unsigned blocks = cuda_blocks(plan.packs ? plan.count / N : plan.count);
-    return CUDA_LAUNCH((binary<Op, T, R>), blocks, CUDA_BLOCK, 0, stream, args);
+    return CUDA_LAUNCH_EACH((binary<Op, T, R>), plan.packs ? plan.count / N : plan.count, stream,
+                            args);
 }
 
 /* Finds a comparison's launcher, or nullptr. */

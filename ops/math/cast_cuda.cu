@@ -65,9 +65,8 @@ static int launch(const struct cuda_cast *call, struct CUstream_st *stream)
     if (!call->n)
         return 0;
     bool packs = is_aligned(call->x, N * sizeof(From)) && is_aligned(call->y, N * sizeof(To));
-    return CUDA_LAUNCH((cast<From, To>), cuda_blocks(packs ? call->n / N : call->n), CUDA_BLOCK, 0,
-                       stream, call->n, static_cast<const From *>(call->x),
-                       static_cast<To *>(call->y), packs);
+    return CUDA_LAUNCH_EACH((cast<From, To>), packs ? call->n / N : call->n, stream, call->n,
+                            static_cast<const From *>(call->x), static_cast<To *>(call->y), packs);
 }
 
 extern "C" int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream)

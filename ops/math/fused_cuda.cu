@@ -73,10 +73,9 @@ template <typename T> static __global__ void fused(const struct cuda_fusion call
 
 extern "C" int cuda_fused(const struct cuda_fusion *call, struct CUstream_st *stream)
 {
-    unsigned blocks = cuda_blocks(call->n);
     if (call->type == CUDA_FLOAT32)
-        return CUDA_LAUNCH(fused<float>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(fused<float>, call->n, stream, *call);
     if (call->type == CUDA_FLOAT64)
-        return CUDA_LAUNCH(fused<double>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(fused<double>, call->n, stream, *call);
     return CUDA_INVALID_VALUE;
 }

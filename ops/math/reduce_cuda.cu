@@ -298,8 +298,7 @@ static int launch(const struct cuda_reduce *call, struct CUstream_st *stream)
                      : CUDA_LAUNCH((reduce_columns<Op, T, A>), grid, CUDA_BLOCK, 0, stream, args);
     if (result || plan.pieces == 1)
         return result;
-    return CUDA_LAUNCH((merge_pieces<Op, T, A>), cuda_blocks(plan.results), CUDA_BLOCK, 0, stream,
-                       args);
+    return CUDA_LAUNCH_EACH((merge_pieces<Op, T, A>), plan.results, stream, args);
 }
 
 extern "C" size_t cuda_reduce_scratch(const struct cuda_reduce *call)
@@ -320,12 +319,9 @@ static int launch_by_type(const struct cuda_reduce *call, struct CUstream_st *st
 
 static int launch_loss(const struct cuda_reduce *call, struct CUstream_st *stream)
 {
-    return launch_by_number(call->type, [&](auto e) {
+    return launch_by_float(call->type, [&](auto e) {
         typedef typename decltype(e)::type type;
-        if constexpr (is_floating<type>)
-            return launch<L2Loss<type>, type>(call, stream);
-        else
-            return CUDA_INVALID_VALUE;
+        return launch<L2Loss<type>, type>(call, stream);
     });
 }
 

@@ -102,8 +102,7 @@ static int launch(const struct cuda_scan *call, struct CUstream_st *stream)
     unsigned blocks = count > CUDA_GRID_MAX ? CUDA_GRID_MAX : static_cast<unsigned>(count);
     if (lines->inner == 1)
         return CUDA_LAUNCH((scan_by_blocks<Op, T, A>), blocks, CUDA_BLOCK, 0, stream, args);
-    return CUDA_LAUNCH((scan_by_threads<Op, T, A>), cuda_blocks(count), CUDA_BLOCK, 0, stream,
-                       args);
+    return CUDA_LAUNCH_EACH((scan_by_threads<Op, T, A>), count, stream, args);
 }
 
 extern "C" int cuda_scan(const struct cuda_scan *call, struct CUstream_st *stream)

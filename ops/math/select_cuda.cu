@@ -46,8 +46,7 @@ static int launch_select(const struct cuda_select *call, struct CUstream_st *str
                  (!plan.advances[0] || is_aligned(call->condition, N)) &&
                  (!plan.advances[1] || is_aligned(call->t, 16)) &&
                  (!plan.advances[2] || is_aligned(call->e, 16));
-    unsigned blocks = cuda_blocks(plan.packs ? plan.count / N : plan.count);
-    return CUDA_LAUNCH(select<T>, blocks, CUDA_BLOCK, 0, stream, args);
+    return CUDA_LAUNCH_EACH(select<T>, plan.packs ? plan.count / N : plan.count, stream, args);
 }
 
 template <typename T> static __global__ void fill(const struct cuda_fill call, bool packs)
@@ -71,8 +70,7 @@ static int launch_fill(const struct cuda_fill *call, struct CUstream_st *stream)
     bool packs = is_aligned(call->out, 16);
     if (!call->n)
         return 0;
-    return CUDA_LAUNCH(fill<T>, cuda_blocks(packs ? call->n / N : call->n), CUDA_BLOCK, 0, stream,
-                       *call, packs);
+    return CUDA_LAUNCH_EACH(fill<T>, packs ? call->n / N : call->n, stream, *call, packs);
 }
 
 extern "C" int cuda_select(const struct cuda_select *call, struct CUstream_st *stream)

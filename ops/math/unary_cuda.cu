@@ -62,8 +62,7 @@ static int launch(const struct cuda_unary *call, struct CUstream_st *stream)
                           is_aligned(call->x, 16) && is_aligned(call->y, N * sizeof(R))};
     if (!call->n)
         return 0;
-    unsigned blocks = cuda_blocks(args.packs ? call->n / N : call->n);
-    return CUDA_LAUNCH((unary<Op, T, R>), blocks, CUDA_BLOCK, 0, stream, args);
+    return CUDA_LAUNCH_EACH((unary<Op, T, R>), args.packs ? call->n / N : call->n, stream, args);
 }
 
 #define ROWS(op, loop, types, ...) types##_ROWS(op, void)

@@ -26,8 +26,8 @@ static int launch_band(const struct cuda_band *call, struct CUstream_st *stream)
     constexpr int N = 16 / sizeof(T);
     bool packs = call->columns % N == 0 && is_aligned(call->x, 16) && is_aligned(call->y, 16);
     if (packs)
-        return CUDA_LAUNCH((band<T, N>), cuda_blocks(call->n / N), CUDA_BLOCK, 0, stream, *call);
-    return CUDA_LAUNCH((band<T, 1>), cuda_blocks(call->n), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((band<T, N>), call->n / N, stream, *call);
+    return CUDA_LAUNCH_EACH((band<T, 1>), call->n, stream, *call);
 }
 
 extern "C" int cuda_band(const struct cuda_band *call, struct CUstream_st *stream)

@@ -48,24 +48,14 @@ template <int form> static int launch_square(const struct cuda_square *call, CUs
     if (!count)
         return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
-        return CUDA_LAUNCH((square<form, typename decltype(e)::type>), cuda_blocks(count),
-                           CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((square<form, typename decltype(e)::type>), count, stream, *call);
     });
 }
 
 extern "C" int cuda_square(const struct cuda_square *call, struct CUstream_st *stream)
 {
-    switch (call->form) {
-    case CUDA_LOWER:
-        return launch_square<CUDA_LOWER>(call, stream);
-    case CUDA_LOWER_HALVED:
-        return launch_square<CUDA_LOWER_HALVED>(call, stream);
-    case CUDA_SYMMETRIC:
-        return launch_square<CUDA_SYMMETRIC>(call, stream);
-    case CUDA_IDENTITY:
-        return launch_square<CUDA_IDENTITY>(call, stream);
-    }
-    return CUDA_INVALID_VALUE;
+    return launch_by_form<CUDA_IDENTITY + 1>(
+        call->form, [&](auto form) { return launch_square<decltype(form)::value>(call, stream); });
 }
 
 /* ---- diagonals ---- */
@@ -101,8 +91,8 @@ extern "C" int cuda_determinant(const struct cuda_determinant *call, struct CUst
     if (!call->matrices)
         return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
-        return CUDA_LAUNCH((determinant<typename decltype(e)::type>),
-                           cuda_blocks(call->matrices * CUDA_WARP), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((determinant<typename decltype(e)::type>),
+                                call->matrices * CUDA_WARP, stream, *call);
     });
 }
 
@@ -129,8 +119,8 @@ extern "C" int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUst
     if (!call->matrices)
         return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
-        return CUDA_LAUNCH((check_diagonal<typename decltype(e)::type>),
-                           cuda_blocks(call->matrices * CUDA_WARP), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((check_diagonal<typename decltype(e)::type>),
+                                call->matrices * CUDA_WARP, stream, *call);
     });
 }
 
@@ -147,5 +137,5 @@ extern "C" int cuda_check_infos(const struct cuda_infos *call, struct CUstream_s
 {
     if (!call->matrices)
         return 0;
-    return CUDA_LAUNCH(check_infos, cuda_blocks(call->matrices), CUDA_BLOCK, 0, stream, *call);
+    return CUDA_LAUNCH_EACH(check_infos, call->matrices, stream, *call);
 }

@@ -201,12 +201,11 @@ static int launch(const struct cuda_batch_norm *call, struct CUstream_st *stream
         grid.parts = 0;
     }
     if (!result)
-        result = CUDA_LAUNCH((finish<backward, T>), cuda_blocks(call->channels), CUDA_BLOCK, 0,
-                             stream, *call, grid);
+        result = CUDA_LAUNCH_EACH((finish<backward, T>), call->channels, stream, *call, grid);
     int64_t n = call->outer * call->channels * call->inner;
     if (result || !n)
         return result;
-    return CUDA_LAUNCH((apply_norm<backward, T>), cuda_blocks(n), CUDA_BLOCK, 0, stream, *call);
+    return CUDA_LAUNCH_EACH((apply_norm<backward, T>), n, stream, *call);
 }
 
 extern "C" size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t inner)
@@ -266,8 +265,7 @@ extern "C" int cuda_batch_norm_before(const struct cuda_batch_norm *call,
         return 0;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(before_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
-                           *call);
+        return CUDA_LAUNCH_EACH(before_dnn<T>, call->channels, stream, *call);
     });
 }
 
@@ -277,6 +275,6 @@ extern "C" int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct 
         return 0;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(after_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(after_dnn<T>, call->channels, stream, *call);
     });
 }

@@ -92,9 +92,9 @@ extern "C" int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *s
 
 extern "C" int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream)
 {
-    unsigned blocks = cuda_blocks(call->batch * call->y.in * call->x.in * call->channels);
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(roll<T>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(roll<T>, call->batch * call->y.in * call->x.in * call->channels,
+                                stream, *call);
     });
 }

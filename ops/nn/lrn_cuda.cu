@@ -93,10 +93,10 @@ template <typename T> static __global__ void gather(const struct cuda_lrn call)
 
 extern "C" int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream)
 {
-    unsigned blocks = cuda_blocks(call->positions * call->channels);
+    int64_t n = call->positions * call->channels;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return call->g ? CUDA_LAUNCH(gather<T>, blocks, CUDA_BLOCK, 0, stream, *call)
-                       : CUDA_LAUNCH(normalize<T>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return call->g ? CUDA_LAUNCH_EACH(gather<T>, n, stream, *call)
+                       : CUDA_LAUNCH_EACH(normalize<T>, n, stream, *call);
     });
 }

@@ -177,23 +177,12 @@ template <int form> static int launch(const struct cuda_pool *call, struct CUstr
         if constexpr (form >= CUDA_AVG_POOL && !is_floating<T>)
             return CUDA_INVALID_VALUE;
         else
-            return CUDA_LAUNCH((pool<form, T>), cuda_blocks(n), CUDA_BLOCK, 0, stream, *call);
+            return CUDA_LAUNCH_EACH((pool<form, T>), n, stream, *call);
     });
 }
 
 extern "C" int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream)
 {
-    switch (call->form) {
-    case CUDA_MAX_POOL:
-        return launch<CUDA_MAX_POOL>(call, stream);
-    case CUDA_MAX_POOL_GRAD:
-        return launch<CUDA_MAX_POOL_GRAD>(call, stream);
-    case CUDA_MAX_POOL_GRAD_GRAD:
-        return launch<CUDA_MAX_POOL_GRAD_GRAD>(call, stream);
-    case CUDA_AVG_POOL:
-        return launch<CUDA_AVG_POOL>(call, stream);
-    case CUDA_AVG_POOL_GRAD:
-        return launch<CUDA_AVG_POOL_GRAD>(call, stream);
-    }
-    return CUDA_INVALID_VALUE;
+    return launch_by_form<CUDA_AVG_POOL_GRAD + 1>(
+        call->form, [&](auto form) { return launch<decltype(form)::value>(call, stream); });
 }

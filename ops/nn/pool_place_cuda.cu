@@ -186,9 +186,9 @@ template <int N, typename T>
 static int launch_forward(const struct cuda_pool_place *call, struct CUstream_st *stream)
 {
     return in_parts(call, false, N, [&](const places &p, int64_t image, int64_t output) {
-        return CUDA_LAUNCH((pool_places<N, T>), cuda_blocks(p.n), CUDA_BLOCK, 0, stream, p,
-                           static_cast<const T *>(call->image) + image,
-                           static_cast<T *>(call->result) + output, call->place + output);
+        return CUDA_LAUNCH_EACH((pool_places<N, T>), p.n, stream, p,
+                                static_cast<const T *>(call->image) + image,
+                                static_cast<T *>(call->result) + output, call->place + output);
     });
 }
 
@@ -196,10 +196,10 @@ template <int N, typename T>
 static int launch_backward(const struct cuda_pool_place *call, struct CUstream_st *stream)
 {
     return in_parts(call, true, N, [&](const places &p, int64_t image, int64_t output) {
-        return CUDA_LAUNCH((gather_places<N, T>), cuda_blocks(p.n), CUDA_BLOCK, 0, stream, p,
-                           static_cast<const T *>(call->gradient) + output,
-                           static_cast<const uint8_t *>(call->place) + output,
-                           static_cast<T *>(call->result) + image);
+        return CUDA_LAUNCH_EACH((gather_places<N, T>), p.n, stream, p,
+                                static_cast<const T *>(call->gradient) + output,
+                                static_cast<const uint8_t *>(call->place) + output,
+                                static_cast<T *>(call->result) + image);
     });
 }
 

@@ -143,26 +143,16 @@ static int launch(const struct cuda_softmax *call, struct CUstream_st *stream)
     if (!call->rows)
         return 0;
     if (call->n < LONG_ROW)
-        return CUDA_LAUNCH((softmax<form, CUDA_WARP, T>), cuda_blocks(call->rows * CUDA_WARP),
-                           CUDA_BLOCK, 0, stream, *call);
-    return CUDA_LAUNCH((softmax<form, CUDA_BLOCK, T>), cuda_blocks(call->rows * CUDA_BLOCK),
-                       CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH((softmax<form, CUDA_WARP, T>), call->rows * CUDA_WARP, stream,
+                                *call);
+    return CUDA_LAUNCH_EACH((softmax<form, CUDA_BLOCK, T>), call->rows * CUDA_BLOCK, stream, *call);
 }
 
 extern "C" int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream)
 {
     return launch_by_float(call->type, [&](auto like) {
-        typedef typename decltype(like)::type T;
-        switch (call->form) {
-        case CUDA_SOFTMAX:
-            return launch<CUDA_SOFTMAX, T>(call, stream);
-        case CUDA_LOG_SOFTMAX:
-            return launch<CUDA_LOG_SOFTMAX, T>(call, stream);
-        case CUDA_CROSS_ENTROPY:
-            return launch<CUDA_CROSS_ENTROPY, T>(call, stream);
-        case CUDA_SPARSE_CROSS_ENTROPY:
-            return launch<CUDA_SPARSE_CROSS_ENTROPY, T>(call, stream);
-        }
-        return CUDA_INVALID_VALUE;
+        return launch_by_form<CUDA_SPARSE_CROSS_ENTROPY + 1>(call->form, [&](auto form) {
+            return launch<decltype(form)::value, typename decltype(like)::type>(call, stream);
+        });
     });
 }

@@ -67,10 +67,9 @@ template <typename T> static __global__ void top_k(const struct cuda_top_k call)
 
 extern "C" int cuda_top_k(const struct cuda_top_k *call, struct CUstream_st *stream)
 {
-    unsigned blocks = cuda_blocks(call->rows * CUDA_BLOCK);
     return launch_by_number(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(top_k<T>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(top_k<T>, call->rows * CUDA_BLOCK, stream, *call);
     });
 }
 
@@ -110,7 +109,6 @@ extern "C" int cuda_in_top_k(const struct cuda_in_top_k *call, struct CUstream_s
 {
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(in_top_k<T>, cuda_blocks(call->rows * CUDA_WARP), CUDA_BLOCK, 0, stream,
-                           *call);
+        return CUDA_LAUNCH_EACH(in_top_k<T>, call->rows * CUDA_WARP, stream, *call);
     });
 }

@@ -46,7 +46,7 @@ static __global__ void swap_places(const struct cuda_shuffle call)
 
 extern "C" int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream)
 {
-    int result = CUDA_LAUNCH(draw_places, cuda_blocks(call->n), CUDA_BLOCK, 0, stream, *call);
+    int result = CUDA_LAUNCH_EACH(draw_places, call->n, stream, *call);
     return result ? result : CUDA_LAUNCH(swap_places, 1, CUDA_WARP, 0, stream, *call);
 }
 
@@ -121,5 +121,5 @@ extern "C" int cuda_multinomial(const struct cuda_multinomial *call, struct CUst
     });
     if (result)
         return result;
-    return CUDA_LAUNCH(choose_classes, cuda_blocks(n), CUDA_BLOCK, 0, stream, *call);
+    return CUDA_LAUNCH_EACH(choose_classes, n, stream, *call);
 }

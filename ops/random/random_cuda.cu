@@ -78,8 +78,7 @@ static int launch(const struct cuda_random *call, struct CUstream_st *stream)
 {
     if (!call->n)
         return 0;
-    return CUDA_LAUNCH((random<Form, T>), cuda_blocks(call->n / Form<T>::per_block + 1), CUDA_BLOCK,
-                       0, stream, *call);
+    return CUDA_LAUNCH_EACH((random<Form, T>), call->n / Form<T>::per_block + 1, stream, *call);
 }
 
 /* Element i takes the first value within two standard deviations from block i, then from blocks i +
@@ -116,7 +115,7 @@ static int launch_truncated(const struct cuda_random *call, struct CUstream_st *
         return 0;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        return CUDA_LAUNCH(random_truncated<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(random_truncated<T>, call->n, stream, *call);
     });
 }
 

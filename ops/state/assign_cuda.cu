@@ -64,8 +64,7 @@ static int launch(const struct cuda_assign *call, struct CUstream_st *stream)
                            is_aligned(call->from, 16) && is_aligned(call->to, 16), call->fault};
     if (!call->n)
         return 0;
-    unsigned blocks = cuda_blocks(args.packs ? call->n / N : call->n);
-    return CUDA_LAUNCH((assign<Op, T>), blocks, CUDA_BLOCK, 0, stream, args);
+    return CUDA_LAUNCH_EACH((assign<Op, T>), args.packs ? call->n / N : call->n, stream, args);
 }
 
 extern "C" int cuda_assign(const struct cuda_assign *call, struct CUstream_st *stream)

@@ -185,33 +185,6 @@ static int new_context(lua_State *L)
     return 1;
 }
 
-/* tf.within(context, f, ...): calls f there, or in the root for 0; returns what f returns. After a
- * failure the script ends or is in a pcall, so the context must be restored. */
-static int within(lua_State *L)
-{
-    struct script *s = script_of(L);
-    int context = (int)luaL_checkinteger(L, 1);
-    int previous = s->context;
-    size_t n_controls = s->controls.n;
-    int *controls = arena_copy(&s->arena, s->controls.items, n_controls * sizeof *controls);
-    struct context *c = &s->contexts.items[context];
-    if (c->kind == CONTEXT_LOOP && previous != context) {
-        c->controls = controls;
-        c->n_controls = s->shares_reads ? 0 : (int)n_controls;
-    }
-    s->context = context;
-    if (c->kind != CONTEXT_COND)
-        s->controls.n = 0;
-    int status = sandbox_protected(L, lua_gettop(L) - 2);
-    s->context = previous;
-    s->controls.n = 0;
-    for (size_t i = 0; i < n_controls; i++)
-        vec_push(&s->controls, controls[i]);
-    if (status)
-        lua_error(L);
-    return lua_gettop(L) - 1;
-}
-
 /* tf.pivot(context, tensor [, enter]) */
 static int set_pivot(lua_State *L)
 {
@@ -284,7 +257,6 @@ void context_open(lua_State *L)
     vec_push(&s->contexts, ((struct context){.kind = CONTEXT_ROOT, .parent = -1, .scope = ""}));
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     set_function(L, "context", new_context);
-    set_function(L, "within", within);
     set_function(L, "pivot", set_pivot);
     set_function(L, "route", route);
     set_function(L, "gate", gate);

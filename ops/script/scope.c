@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scope, device, control, colocate, container: what applies to the nodes that a function makes.
- * Each calls the function and restores what was in force, also when the function fails.
+ * scope, device, control, colocate, container, and the context of control flow: what applies to the
+ * nodes that a function makes. Each calls the function and restores what was in force, also when
+ * the function fails.
  */
 #include <string.h>
 
@@ -179,6 +180,23 @@ static int with_outside(lua_State *L)
     return call_and_restore(L, &saved);
 }
 
+/* tf.within(context, f, ...): calls f there, or in the root for 0. */
+static int with_context(lua_State *L)
+{
+    struct script *s = script_of(L);
+    int context = (int)luaL_checkinteger(L, 1);
+    struct context *c = &s->contexts.items[context];
+    struct saved_scope saved = save(s);
+    if (c->kind == CONTEXT_LOOP && s->context != context) {
+        c->controls = saved.controls;
+        c->n_controls = s->shares_reads ? 0 : (int)saved.n_controls;
+    }
+    s->context = context;
+    if (c->kind != CONTEXT_COND)
+        s->controls.n = 0;
+    return call_and_restore(L, &saved);
+}
+
 static int unique(lua_State *L)
 {
     lua_pushstring(L, scope_unique(script_of(L), luaL_checkstring(L, 1)));
@@ -201,6 +219,7 @@ void scope_open(lua_State *L)
     set_function(L, "colocate", with_colocate);
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
     set_function(L, "after", with_after);
+    set_function(L, "within", with_context);
     set_function(L, "outside", with_outside);
     set_function(L, "scope_unique", unique);
     set_function(L, "scope_current", current);

@@ -116,6 +116,8 @@ static int and_conditions(struct frames *f, int a, int b)
         return a;
     if (frames_implies(f, b, a))
         return b;
+    if (f->conditions.items[b].depth > f->conditions.items[a].depth)
+        return and_conditions(f, b, a); /* adds few to many, instead of all anew */
     const struct condition last = f->conditions.items[b];
     return add_condition(f, and_conditions(f, a, last.parent), last.predicate, last.branch);
 }

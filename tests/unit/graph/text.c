@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "graph/frames.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
 #include "lib/test_ops.h"
@@ -265,6 +266,28 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Each sum runs if one more branch is taken than for the sum before. */
+static void test_each_sum_has_one_condition_more(void **state)
+{
+    enum { SUMS = 300 };
+    struct error err = ERROR_INIT;
+    struct str text = STR_INIT;
+    struct frames *frames;
+    (void)state;
+    str_append(&text, "x = Const() {dtype=float32, value=1.0}\ny0 = Identity(x)\n");
+    for (int i = 1; i <= SUMS; i++)
+        str_printf(&text,
+                   "q%d = Less(x, x)\ns%d = Switch(x, q%d)\n"
+                   "y%d = Add(s%d:1, y%d)\n",
+                   i, i, i, i, i, i - 1);
+    struct graph *graph = parse(str_text(&text));
+    assert_int_equal(frames_new(graph, &frames, &err), 0);
+    assert_true(frames->conditions.n <= 2 * SUMS);
+    frames_free(frames);
+    graph_free(graph);
+    str_release(&text);
+}
+
 static void test_large_graphs_are_quick(void **state)
 {
     (void)state;
@@ -327,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_what_is_wrong_is_refused_with_a_line),
         cmocka_unit_test(test_frames_are_checked),
+        cmocka_unit_test(test_each_sum_has_one_condition_more),
         cmocka_unit_test(test_large_graphs_are_quick),
         cmocka_unit_test(test_records_of_other_kinds_are_refused),
     };

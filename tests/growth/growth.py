@@ -22,7 +22,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "growth.lua")
 KINDS = re.findall(r"^function kinds\.(\w+)", open(SCRIPT, encoding="utf-8").read(), re.M)
-TRAIN = ("train", "adam", "layers", "dense", "readers", "gradloops", "rows")
+TRAIN = ("train", "adam", "layers", "dense", "readers", "gradloops", "rows", "joined")
+CLUSTER = os.path.join(HERE, "../../examples/two.cluster")
 PLACE = ["tf-place", "-q", "--devices", "CPU:0,CPU:1"]
 
 # Each tool with what it is given: graph, placed, or text.
@@ -36,6 +37,7 @@ TOOLS = {
     "allreduce": (["tf-replicate", "-q", "--mode", "allreduce", "--workers", "2"], "graph"),
     "place": (PLACE, "graph"),
     "part": (["tf-part", "-q"], "place"),
+    "over": (["tf-place", "-q", "-c", CLUSTER], "graph"),
     "plan": (["tf-exec", "-q", "--run", "go", "--dump-plan", "-g", "-"], "graph"),
     "run": (["tf-exec", "-q", "--run", "go", "-g", "-"], "graph"),
     "save": (["tf-exec", "-q", "--run", "go", "-g", "-", "--save", "STORE"], "graph"),
@@ -46,7 +48,8 @@ PAIRS = [("graph", "entries", 1000), ("graph", "readers", 1000), ("graph", "grad
          ("plan", "loops", 50), ("run", "vars", 200), ("save", "vars", 200)]
 MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts", 200),
         ("place", "assigns", 200), ("part", "waits", 500), ("allreduce", "dense", 50),
-        ("sync", "train", 200), ("plan", "loopvars", 200), ("plan", "fetches", 500)]
+        ("sync", "train", 200), ("plan", "loopvars", 200), ("plan", "fetches", 500),
+        ("over", "joined", 2000)]
 LIMIT = 1.3
 LEAST = 2  # of the elements of a Concat
 SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 100000
@@ -136,7 +139,7 @@ def time(folder, kinds):
     failed = 0
     for kind in kinds:
         for tool in TOOLS:
-            if tool in ("sync", "allreduce", "save") and kind not in TRAIN:
+            if tool in ("sync", "allreduce", "over", "save") and kind not in TRAIN:
                 continue
             seconds, memory, large = measure(folder, tool, kind)
             by = ""

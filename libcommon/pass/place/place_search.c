@@ -282,6 +282,7 @@ static int place_model_new(struct placer *p, const struct place_costs *costs)
     graph_each(node, p->graph) {
         const struct cost_query query = {node, p->graph, m->assume};
         const struct place_device *devices = p->placement->devices.items;
+        const bool is_view = cost_is_view(&query);
         double ns;
         for (int k = 0; k < m->n_devices; k++) {
             double *cost = &m->ns[node->id * m->n_devices + k];
@@ -299,7 +300,7 @@ static int place_model_new(struct placer *p, const struct place_costs *costs)
                 continue;
             if (node_is(node, "Variable") || node_is(node, "Const"))
                 m->held[node->id] += bytes;
-            else if (!node->outputs[j].is_ref && !cost_is_view(&query))
+            else if (!node->outputs[j].is_ref && !is_view)
                 m->made[node->id] += bytes;
         }
         m->kept[place_root(p, node->id)] += m->held[node->id];

@@ -277,7 +277,7 @@ EOF
     big 256 6 32
     printf 'task worker:0 unix:w0 memory=60M\n' >c
     run tf-place -c c m.tfg
-    [ "$status" != 0 ]
+    [ "$status" = 65 ]
     [[ "$output" == *"does not fit"* ]]
     printf 'task worker:%d unix:w%d memory=60M\n' 0 0 1 1 2 2 3 3 >c
     tf-replicate --grid 2x2 m.tfg | tf-place -c c | tf-part >p.tfg

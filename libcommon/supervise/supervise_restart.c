@@ -62,12 +62,23 @@ static void restart(struct supervisor *s, struct task *task, bool all)
 
 /* ---- the likely cause ---- */
 
-/* Returns whether a is the likelier cause: a killed task before one that ended by itself, a service
- * before one that uses it; otherwise the first to die. */
+/* Returns whether the task ended by itself with a code that ends the job. */
+static bool ends_the_job(const struct task *task)
+{
+    return !*task->life.why && task->ends[task->life.code];
+}
+
+/* The likelier cause has more: a task that was killed, then one that a restart would not help, then
+ * a service before one that uses it. */
+static int likelihood(const struct task *task)
+{
+    return 4 * was_killed(task->life.code) + 2 * ends_the_job(task) + task->service;
+}
+
+/* Returns whether a is the likelier cause; of two that are alike the first to die. */
 static bool is_rather(const struct task *a, const struct task *b)
 {
-    int of_a = 2 * was_killed(a->life.code) + a->service;
-    int of_b = 2 * was_killed(b->life.code) + b->service;
+    int of_a = likelihood(a), of_b = likelihood(b);
     return of_a != of_b ? of_a > of_b : a->life.died_at < b->life.died_at;
 }
 
@@ -98,7 +109,7 @@ void settle_deaths(struct supervisor *s)
         return;
     if (s->about)
         restart(s, task, s->hook_status > 0);
-    else if (task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]))
+    else if (task->policy == RESTART_NEVER || ends_the_job(task))
         give_up(s, task, "");
     else if (all)
         restart(s, task, true);

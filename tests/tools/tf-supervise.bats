@@ -91,6 +91,19 @@ END
     run --separate-stderr timeout 10 tf-supervise tasks 3>&-
     [ "$status" -eq 78 ]
     [[ $stderr == "tf-supervise: a ended with exit 78 (); the job ends"* ]]
+    # the first to die lost the other one
+    tasks <<'END'
+task a
+ends 77
+command touch lost; sleep 0.05; exit 77
+task b
+ends 77
+command echo b >>starts; until [ -e lost ]; do sleep 0.01; done; exit 69
+END
+    run --separate-stderr timeout 10 tf-supervise tasks 3>&-
+    [ "$status" -eq 77 ]
+    [[ $stderr == "tf-supervise: a ended with exit 77 (); the job ends"* ]]
+    [ "$(cat starts)" = b ]
     tasks <<'END'
 task a
 restart never

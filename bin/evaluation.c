@@ -437,10 +437,10 @@ int evaluation_begin(struct evaluation *e, struct error *err)
 int evaluation_step(struct evaluation *e, bool is_settled, bool *stops, struct error *err)
 {
     struct feed_position position;
+    struct record *record = &e->training->feeds.record;
     if (!evaluation_options.entry)
         return 0;
-    if (e->training->feed_reader &&
-        record_get_position(&e->training->record, &e->training->record.arena, &position))
+    if (e->training->feed_reader && record_get_position(record, &record->arena, &position))
         e->epochs = position.epoch;
     for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
         autosave_drop_scalar(e->saving->autosave,

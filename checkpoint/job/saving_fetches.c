@@ -80,8 +80,8 @@ void saving_take_place(struct saving *s)
 {
     struct feed_position position;
     struct str text = STR_INIT;
-    if (!s->driver->feed_reader ||
-        !record_get_position(&s->driver->record, &s->driver->record.arena, &position))
+    struct record *record = &s->driver->feeds.record;
+    if (!s->driver->feed_reader || !record_get_position(record, &record->arena, &position))
         return;
     str_printf(&text, "source %s\nepoch %" PRId64 "\noffset %" PRId64 "\nseed %" PRIu64 "\n",
                position.source, position.epoch, position.offset, position.seed);

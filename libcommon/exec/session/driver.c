@@ -22,10 +22,10 @@ static void begin_prefetched(struct driver *driver)
 {
     if (!driver->stage) {
         driver->stage = stage_new(driver->trace);
-        driver->prefetched = prefetched_new(driver->stage);
+        driver->feeds.prefetched = prefetched_new(driver->stage);
     }
     const struct prefetched_feeds feeds = fed(&driver->feeds);
-    prefetched_begin(driver->prefetched, &feeds);
+    prefetched_begin(driver->feeds.prefetched, &feeds);
 }
 
 /* ---- the feeds of steps, from records ---- */
@@ -48,27 +48,21 @@ static int lacks(const struct driver *driver, const struct feeds *feeds, struct 
     return code;
 }
 
-struct step_feeds {
-    struct feeds *feeds;   /* with the constant ones only */
-    struct record *record; /* memory for those that are read */
-    int64_t step;          /* that they are for */
-    bool may_end;          /* there may be none, as earlier steps were fed */
-};
-
 /* As driver_next_feeds, for a driver with a reader. Changes nothing but the driver's reader and
- * `feeding`: any thread, one at a time. */
-static int read_feeds(const struct driver *driver, const struct step_feeds *feeding, bool *more,
-                      struct error *err)
+ * `feeds`: any thread, one at a time. With `may_end` there may be none for the step, as earlier
+ * steps were fed. */
+static int read_feeds(const struct driver *driver, struct feeds *feeds, int64_t step, bool may_end,
+                      bool *more, struct error *err)
 {
-    struct feeds *feeds = feeding->feeds;
-    const struct record *record = feeding->record;
+    const struct record *record = &feeds->record;
     const char *from = stream_reader_name(driver->feed_reader);
+    feeds_clear(feeds);
     do {
-        int code = stream_read(driver->feed_reader, feeding->record, more, err);
+        int code = stream_read(driver->feed_reader, &feeds->record, more, err);
         if (code)
             return code;
         bool started = feeds->edges.n > feeds->n_constant;
-        if (!*more && !started && (feeding->may_end || !driver->needs.n))
+        if (!*more && !started && (may_end || !driver->needs.n))
             return 0;
         if (!*more) {
             lacks(driver, feeds, err);
@@ -79,14 +73,13 @@ static int read_feeds(const struct driver *driver, const struct step_feeds *feed
             record->kind != RECORD_TENSOR)
             return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
                              record_kind_name(record->kind));
-        const char *again = started ? feeds_repeated(feeds, record) : NULL;
+        const char *again = started ? feeds_repeated(feeds) : NULL;
         if (again) { /* it seems to be the next step's: report what this step lacks */
             lacks(driver, feeds, err);
-            return error_prefix(err, "%s: step %" PRId64 ": '%s' comes again: ", from,
-                                feeding->step, again);
+            return error_prefix(err, "%s: step %" PRId64 ": '%s' comes again: ", from, step, again);
         }
-        if (feeds_add_record(feeds, record, err))
-            return error_prefix(err, "%s: step %" PRId64 ": ", from, feeding->step);
+        if (feeds_add_record(feeds, err))
+            return error_prefix(err, "%s: step %" PRId64 ": ", from, step);
     } while (!feeds_complete(feeds, &driver->needs));
     return 0;
 }
@@ -108,10 +101,7 @@ struct feed_ahead {
     int done, stop;    /* event counters */
     bool is_under_way; /* requested by the thread that runs steps, and not yet taken */
 
-    /* the batch */
-    struct feeds feeds;
-    struct prefetched_batch *prefetched;
-    struct record record;
+    struct feeds feeds; /* this and the rest are the batch */
     int64_t step;
     bool more;
     struct error err;
@@ -138,13 +128,11 @@ static void *read_ahead(void *context)
             ;
         if (ahead->is_stopped)
             return NULL;
-        struct step_feeds feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
-        feeds_clear(&ahead->feeds);
         error_clear(&ahead->err);
-        read_feeds(ahead->driver, &feeding, &ahead->more, &ahead->err);
+        read_feeds(ahead->driver, &ahead->feeds, ahead->step, true, &ahead->more, &ahead->err);
         struct prefetched_feeds feeds = fed(&ahead->feeds);
         if (!ahead->err.code && ahead->more)
-            prefetched_fill(ahead->prefetched, &feeds);
+            prefetched_fill(ahead->feeds.prefetched, &feeds);
         BUG_ON(eventfd_write(ahead->done, 1));
     }
 }
@@ -155,9 +143,7 @@ static void release(struct feed_ahead *ahead)
         close(ahead->done);
     if (ahead->stop >= 0)
         close(ahead->stop);
-    prefetched_free(ahead->prefetched);
     feeds_release(&ahead->feeds);
-    record_release(&ahead->record);
     sem_destroy(&ahead->asked);
     mem_free(ahead);
 }
@@ -169,7 +155,7 @@ static struct feed_ahead *read_on(struct driver *driver)
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
     ahead->driver = driver;
     sem_init(&ahead->asked, 0, 0);
-    ahead->prefetched = prefetched_new(driver->stage);
+    ahead->feeds.prefetched = prefetched_new(driver->stage);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
     ahead->done = eventfd(0, EFD_CLOEXEC);
     ahead->stop = eventfd(0, EFD_CLOEXEC);
@@ -197,7 +183,7 @@ static void feed_ahead_free(struct feed_ahead *ahead)
 static void request_feed(struct feed_ahead *ahead, int64_t step)
 {
     struct prefetched_feeds like = fed(&ahead->driver->feeds);
-    prefetched_reserve(ahead->prefetched, &like);
+    prefetched_reserve(ahead->feeds.prefetched, &like);
     ahead->step = step;
     ahead->is_under_way = true;
     sem_post(&ahead->asked);
@@ -219,11 +205,8 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
     BUG_ON(eventfd_read(done.fd, &told));
     ahead->is_under_way = false;
     struct feeds feeds = driver->feeds; /* swaps the batches */
-    struct prefetched_batch *prefetched = driver->prefetched;
     driver->feeds = ahead->feeds;
-    driver->prefetched = ahead->prefetched;
     ahead->feeds = feeds;
-    ahead->prefetched = prefetched;
     *more = ahead->more;
     if (ahead->err.code) {
         *err = ahead->err;
@@ -237,7 +220,7 @@ static int take_ahead(struct feed_ahead *ahead, bool *more, struct error *err)
 
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 {
-    struct step_feeds feeding = {&driver->feeds, &driver->record, driver->step + 1, driver->step};
+    struct feeds *feeds = &driver->feeds;
     *more = true;
     /* There is nothing to prefetch until a device has asked for a feed. */
     if (driver->feed_reader && !driver->ahead && driver->steps_fed &&
@@ -245,10 +228,9 @@ int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
         driver->ahead = read_on(driver);
     if (driver->feed_reader && driver->ahead)
         return take_ahead(driver->ahead, more, err);
-    feeds_clear(&driver->feeds);
     if (driver->feed_reader)
-        return read_feeds(driver, &feeding, more, err);
-    return feeds_complete(&driver->feeds, &driver->needs) ? 0 : lacks(driver, &driver->feeds, err);
+        return read_feeds(driver, feeds, driver->step + 1, driver->step, more, err);
+    return feeds_complete(feeds, &driver->needs) ? 0 : lacks(driver, feeds, err);
 }
 
 int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
@@ -258,9 +240,7 @@ int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
     int code = 0;
     driver->step = n;
     while (!code && more && passed < n && driver->feed_reader) {
-        struct step_feeds feeding = {&driver->feeds, &driver->record, passed + 1, true};
-        feeds_clear(&driver->feeds);
-        code = read_feeds(driver, &feeding, &more, err);
+        code = read_feeds(driver, &driver->feeds, passed + 1, true, &more, err);
         passed += more && !code;
     }
     if (!code)
@@ -279,13 +259,11 @@ void driver_init(struct driver *driver, const struct graph *graph, const char *n
 void driver_release(struct driver *driver)
 {
     feed_ahead_free(driver->ahead);
-    prefetched_free(driver->prefetched);
+    feeds_release(&driver->feeds);
     stage_free(driver->stage);
     request_release(&driver->request);
-    feeds_release(&driver->feeds);
     mem_free(driver->views);
     vec_release(&driver->needs);
-    record_release(&driver->record);
 }
 
 int driver_ready(struct driver *driver, struct error *err)
@@ -399,10 +377,10 @@ int driver_run_step(struct driver *driver, struct error *err)
     int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
     begin_prefetched(driver);
-    driver->at_hand.prefetched = driver->prefetched;
+    driver->at_hand.prefetched = driver->feeds.prefetched;
     int code = run_call(driver, &call, values, err);
     driver->at_hand.prefetched = NULL;
-    prefetched_end(driver->prefetched);
+    prefetched_end(driver->feeds.prefetched);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

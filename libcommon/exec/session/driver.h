@@ -48,14 +48,12 @@ struct driver {
      * request_fetch after driver_init, `feeds` by feeds_add_constant; then comes driver_ready. */
     struct request request;
     struct feeds feeds;
-    struct node_list needs; /* sources that a step must feed besides constants */
-    struct record record;
-    int64_t step;                        /* the last that was run, which the variables are of */
-    struct request_view *views;          /* by fetch; NULL until they are needed */
-    double flushed;                      /* time of the last flush of fetches; 0: not yet */
-    struct stage *stage;                 /* NULL: no step was run yet */
-    struct prefetched_batch *prefetched; /* of the current step */
-    struct feed_ahead *ahead;            /* NULL: nothing is read ahead */
+    struct node_list needs;     /* sources that a step must feed besides constants */
+    int64_t step;               /* the last that was run, which the variables are of */
+    struct request_view *views; /* by fetch; NULL until they are needed */
+    double flushed;             /* time of the last flush of fetches; 0: not yet */
+    struct stage *stage;        /* NULL: no step was run yet */
+    struct feed_ahead *ahead;   /* NULL: nothing is read ahead */
     struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
 };
 

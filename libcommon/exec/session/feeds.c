@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan.h"
+#include "exec/step/prefetched.h"
 #include "wire/npy.h"
 
 static bool is_fed(const struct feeds *feeds, struct edge edge)
@@ -76,10 +77,10 @@ void feeds_share_constants(struct feeds *feeds, const struct feeds *from)
     }
 }
 
-int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err)
+int feeds_add_record(struct feeds *feeds, struct error *err)
 {
-    for (int i = 0; i < record->n_tensors; i++) {
-        const struct named_tensor *t = &record->tensors[i];
+    for (int i = 0; i < feeds->record.n_tensors; i++) {
+        const struct named_tensor *t = &feeds->record.tensors[i];
         struct edge edge;
         struct tensor value;
         if (*t->name == KEPT_MARK) {
@@ -100,8 +101,9 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
     return 0;
 }
 
-const char *feeds_repeated(const struct feeds *feeds, const struct record *record)
+const char *feeds_repeated(const struct feeds *feeds)
 {
+    const struct record *record = &feeds->record;
     struct error err = ERROR_INIT;
     struct edge edge;
     for (int i = 0; i < record->n_tensors; i++)
@@ -146,4 +148,6 @@ void feeds_release(struct feeds *feeds)
     vec_release(&feeds->values);
     vec_release(&feeds->kept);
     edge_map_release(&feeds->places);
+    record_release(&feeds->record);
+    prefetched_free(feeds->prefetched);
 }

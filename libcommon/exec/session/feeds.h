@@ -10,6 +10,8 @@
 #include "graph/edge_map.h"
 #include "wire/record.h"
 
+struct prefetched_batch;
+
 struct feeds {
     const struct graph *graph;
     VEC(struct edge) edges;
@@ -17,6 +19,8 @@ struct feeds {
     struct edge_map places;        /* indices of edges, some of which are no longer in the array */
     size_t n_constant;             /* the first ones are for all steps */
     VEC(struct named_tensor) kept; /* passed on unchanged (KEPT_MARK); held, names as well */
+    struct record record;          /* the last that some were taken from */
+    struct prefetched_batch *prefetched; /* these feeds on devices; NULL: nothing is prefetched */
 };
 
 /* "NAME=FILE.npy" or "NAME=LITERAL", for all steps. The literal takes the node's type. ERR_DATA for
@@ -26,12 +30,12 @@ int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
 /* Takes another's constant feeds, and its graph; `feeds` is empty. */
 void feeds_share_constants(struct feeds *feeds, const struct feeds *from);
 
-/* Takes the tensors of a feed record. It is an error if the graph has no node for one, or if the
- * step already has one. */
-int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);
+/* Takes the tensors of the record, which is of feeds. It is an error if the graph has no node for
+ * one, or if the step already has one. */
+int feeds_add_record(struct feeds *feeds, struct error *err);
 
 /* The name of a tensor of the record that was already fed, or NULL. */
-const char *feeds_repeated(const struct feeds *feeds, const struct record *record);
+const char *feeds_repeated(const struct feeds *feeds);
 
 /* Returns whether output 0 of a node is fed. */
 bool feeds_has(const struct feeds *feeds, int node);

@@ -105,14 +105,24 @@ static void outcome_release(struct outcome *outcome)
     str_release(&outcome->output);
 }
 
+/* The record belongs to the feeds: by it a checkpoint names the place in the data. */
+static void check_record(const struct driver *driver)
+{
+    int64_t step;
+    assert_true(record_get_int(&driver->feeds.record.header, "step", &step));
+    assert_int_equal(step, driver->step + 1);
+}
+
 static int run_all(struct driver *driver, struct fixture *f, struct error *err)
 {
     bool more;
     int code = fixture_run(f, "^init", NULL, NULL, NULL);
     if (code)
         *err = f->err;
-    while (!code && !(code = driver_next_feeds(driver, &more, err)) && more)
+    while (!code && !(code = driver_next_feeds(driver, &more, err)) && more) {
+        check_record(driver);
         code = driver_run_step(driver, err);
+    }
     return code;
 }
 

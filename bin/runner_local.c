@@ -26,7 +26,7 @@ static int local_open(struct runner *r, struct error *err)
     struct driver *driver = r->options.driver;
     struct saving *saving = r->options.saving;
     const struct stream_graph *joined = r->options.joined;
-    if (device_set_open_for(devices, joined->graph, joined->is_cut, &r->options.device, err))
+    if (device_set_open(devices, joined->graph, joined->is_cut, &r->options.device, err))
         return joined->is_cut ? error_prefix(err, "%s: ", driver->name) : err->code;
     driver->device = devices->devices.items[0];
     struct session_options session = {.plan = {.kernels = ops_kernels(),

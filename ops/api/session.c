@@ -36,7 +36,7 @@ static int open_tf_session(tf_session *session, const struct tf_session_options 
     struct device_options device = {.threads = options->threads,
                                     .deterministic = options->deterministic != 0,
                                     .exact = options->exact != 0};
-    if (device_set_open_for(&session->devices, joined->graph, joined->is_cut, &device, err))
+    if (device_set_open(&session->devices, joined->graph, joined->is_cut, &device, err))
         return err->code;
     struct session_options own = {
         .plan = {.kernels = ops_kernels(), .device = session->devices.devices.items[0]},

@@ -32,7 +32,7 @@ static int open_devices(struct worker *worker, const struct task_table *table, s
         if (!strcmp(table->names.items[i], worker->member.task))
             code = task_graph(worker->options.graph, table, (int)i, &own, err);
     if (!code && own)
-        code = device_set_open(&worker->devices, own, &worker->options.device, err);
+        code = device_set_open(&worker->devices, own, true, &worker->options.device, err);
     graph_free(own);
     return code;
 }

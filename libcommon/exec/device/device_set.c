@@ -8,8 +8,8 @@
 #include "exec/device/queue.h"
 #include "graph/device_name.h"
 
-int device_set_open(struct device_set *set, const struct graph *graph,
-                    const struct device_options *options, struct error *err)
+static int open_assigned(struct device_set *set, const struct graph *graph,
+                         const struct device_options *options, struct error *err)
 {
     VEC(struct device_name) names = VEC_INIT; /* without duplicates */
     struct device_options each = *options;
@@ -42,15 +42,15 @@ int device_set_open(struct device_set *set, const struct graph *graph,
     return code;
 }
 
-int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
-                        const struct device_options *options, struct error *err)
+int device_set_open(struct device_set *set, const struct graph *graph, bool is_cut,
+                    const struct device_options *options, struct error *err)
 {
     const char *first = graph->nodes.n ? graph_node(graph, 0)->assigned : "";
     bool is_on_one = *first != '\0';
     for (size_t i = 0; i < graph->nodes.n && is_on_one; i++)
         is_on_one = !strcmp(graph_node(graph, (int)i)->assigned, first);
     if (is_cut || is_on_one)
-        return device_set_open(set, graph, options, err);
+        return open_assigned(set, graph, options, err);
     struct device *device = device_open("CPU", 0, options, err);
     if (!device)
         return err->code;

@@ -11,16 +11,12 @@ struct device_set {
     VEC(struct device *) devices;
 };
 
-/* Opens each device that a node is assigned to; they share `options->threads` (0: cores).
- * ERR_CONFIG if a node has no device, or if the devices belong to several tasks, which run in
- * separate processes. */
-int device_set_open(struct device_set *set, const struct graph *graph,
+/* Opens the devices that a graph runs on: each that a node of a graph that was cut is assigned to;
+ * else the one that all nodes are assigned to, or the CPU. They share `options->threads` (0:
+ * cores). ERR_CONFIG if a node has no device, or if the devices belong to several tasks, which run
+ * in separate processes. */
+int device_set_open(struct device_set *set, const struct graph *graph, bool is_cut,
                     const struct device_options *options, struct error *err);
-
-/* Opens the devices that a graph runs on: all of a graph that was cut; else the one that all nodes
- * are assigned to, or the CPU. */
-int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
-                        const struct device_options *options, struct error *err);
 /* Calls device_settle for all devices. */
 void device_set_settle(struct device_set *set);
 void device_set_release(struct device_set *set);

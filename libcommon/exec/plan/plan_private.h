@@ -29,7 +29,6 @@ struct plan {
     struct frames *graph_frames;   /* NULL: the graph has no control flow */
     VEC(struct plan_frame) frames; /* the first is the root, outside of all loops */
     const int *parents;            /* of frames; -1: the root has none */
-    int *slot_of;                  /* by variable of graph_frames: its input of the loop's item */
     int in_frame;                  /* the frame for which items are being made */
     struct plan_options options;
     VEC(struct item) items;

@@ -5,6 +5,8 @@
  * variables are no items: the values of the first two are the slots that iterations pass on, those
  * of the last are the outputs of the loop's item. A loop within such a loop is an item in it.
  */
+#include <string.h>
+
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
 
@@ -58,16 +60,9 @@ static bool can_place(const struct plan *plan, const struct node *node)
 
 /* ---- outermost loops ---- */
 
-static int outermost(const struct frames *frames, int frame)
-{
-    while (frame != FRAME_ROOT && frames->frames.items[frame].parent != FRAME_ROOT)
-        frame = frames->frames.items[frame].parent;
-    return frame;
-}
-
 static void refuse(struct while_search *s, int frame)
 {
-    s->refused[outermost(s->frames, frame)] = true;
+    s->refused[access_frame_below(s->frames->parents, FRAME_ROOT, frame)] = true;
 }
 
 static const struct loop_variable *variable_of(const struct frames *frames, int node)
@@ -215,19 +210,14 @@ static void add_loop(struct plan *plan, struct plan_frame *loop, const struct gr
     struct arena *memory = &plan->memory;
     loop->is_item = true;
     loop->n_entered = f->n_enters;
+    loop->first_variable = f->first_variable;
     loop->inputs = arena_array(memory, n, sizeof *loop->inputs);
     loop->kept = arena_array(memory, n, sizeof *loop->kept);
     loop->outputs = arena_array(memory, n, sizeof *loop->outputs);
     loop->next = arena_array(memory, n, sizeof *loop->next);
-    const struct loop_variable *variables = &plan->graph_frames->variables.items[f->first_variable];
-    for (int i = 0; i < f->n_enters; i++)
-        if (variables[i].merge >= 0)
-            plan->slot_of[f->first_variable + i] = loop->n_variables++;
-    for (int i = 0, constants = loop->n_variables; i < f->n_enters; i++) {
-        loop->inputs[i] = -1;
-        if (variables[i].merge < 0)
-            plan->slot_of[f->first_variable + i] = constants++;
-    }
+    memset(loop->inputs, -1, n * sizeof *loop->inputs);
+    memset(loop->outputs, -1, n * sizeof *loop->outputs);
+    memset(loop->next, -1, n * sizeof *loop->next);
 }
 
 static int find_items(struct plan *plan, struct error *err)
@@ -245,9 +235,8 @@ static int find_items(struct plan *plan, struct error *err)
         check_nodes(&s);
         check_effects(&s, order);
     }
-    plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);
     for (size_t i = 1; i < f->frames.n && !code; i++)
-        if (!s.refused[outermost(f, (int)i)])
+        if (!s.refused[access_frame_below(f->parents, FRAME_ROOT, (int)i)])
             add_loop(plan, &plan->frames.items[i], &f->frames.items[i]);
     arena_release(&memory);
     return code;
@@ -340,14 +329,13 @@ static void add_item_of(struct plan *plan, struct plan_frame *loop, const struct
                         .state = loop,
                         .n_in = loop->n_entered,
                         .in = loop->inputs};
-    item.out = arena_array(&plan->memory, (size_t)loop->n_variables + 1, sizeof *item.out);
-    for (int i = f->first_variable; i < f->first_variable + f->n_enters; i++) {
-        const struct loop_variable *other = &plan->graph_frames->variables.items[i];
-        if (other->merge < 0)
-            continue;
-        loop->outputs[plan->slot_of[i]] = other->exit < 0 ? -1 : item.n_out;
+    item.out = arena_array(&plan->memory, (size_t)loop->n_entered, sizeof *item.out);
+    for (int i = 0; i < loop->n_entered; i++) {
+        const struct loop_variable *other =
+            &plan->graph_frames->variables.items[loop->first_variable + i];
         if (other->exit < 0)
             continue;
+        loop->outputs[i] = item.n_out;
         const struct node_output *output = graph_node(plan->graph, other->exit)->outputs;
         int value = plan_add_value(plan, output->type, &output->shape);
         plan->value_of[other->exit] = item.out[item.n_out++] = value;
@@ -382,7 +370,7 @@ bool plan_add_wiring(struct plan *plan, const struct node *node)
         return false;
     if (loop->item < 0)
         add_item_of(plan, loop, v);
-    add_carried(plan, node, plan->slot_of[at]);
+    add_carried(plan, node, at - loop->first_variable);
     return true;
 }
 
@@ -390,16 +378,14 @@ void plan_bind_wiring(struct plan *plan, const struct node *node)
 {
     int entered = plan_entered_loop(plan, node), value = plan->value_of[node->id];
     struct plan_frame *loop = &plan->frames.items[entered ? entered : plan_frame_of(plan, node)];
-    int slot = entered || node_is(node, "NextIteration")
-                   ? plan->slot_of[plan->graph_frames->variable[node->id]]
-                   : -1;
-    if (slot < 0) {
+    int slot = plan->graph_frames->variable[node->id] - loop->first_variable;
+    if (!entered && !node_is(node, "NextIteration")) {
         loop->goes_on = value;
     } else if (!entered) {
         loop->next[slot] = value;
     } else {
         loop->inputs[slot] = value;
-        if (slot >= loop->n_variables)
+        if (node_bool(node, "is_constant"))
             add_carried(plan, node, slot);
     }
 }

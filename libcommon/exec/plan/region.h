@@ -108,14 +108,13 @@ struct plan_frame {
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     VEC(struct out_edge) over;     /* to items of the parent that wait until the loop is over */
 
-    int item;        /* which this loop is; -1: not made yet */
-    int n_variables; /* inputs that iterations change; those behind stay the same */
-    int n_entered;
-    int *inputs;  /* values */
-    bool *kept;   /* by input: an iteration may keep it */
-    int *outputs; /* by variable: the output that is its last value; -1: none */
-    int *next;    /* by variable: its value for the next iteration */
-    int goes_on;  /* the value of the condition */
+    int item;                      /* which this loop is; -1: not made yet */
+    int n_entered, first_variable; /* of the graph's: input 0 */
+    int *inputs;                   /* values */
+    bool *kept;                    /* by input: an iteration may keep it */
+    int *outputs;                  /* by input: the output that is its last value; -1: none */
+    int *next;   /* by input: its value for the next iteration; -1: it stays the same */
+    int goes_on; /* the value of the condition */
 };
 
 /* Returns a key that is unique to a loop within its plan, and the same in every plan that has a

@@ -14,15 +14,15 @@ struct loop_run {
     struct frame *frame;
     struct launch launch;
     struct buffer arena;
-    struct tensor *next;      /* by variable */
-    struct tensor carried[1]; /* by input, counted where they have buffers; variables come first */
+    struct tensor *next;      /* by input */
+    struct tensor carried[1]; /* by input, counted where they have buffers */
 };
 
 static struct loop_run *loop_run_new(struct run *run, const struct plan_frame *loop)
 {
-    size_t n = (size_t)(loop->n_entered + loop->n_variables);
+    size_t n = (size_t)loop->n_entered;
     pthread_mutex_lock(&run->lock);
-    struct loop_run *l = arena_alloc(&run->memory, sizeof *l + n * sizeof *l->carried);
+    struct loop_run *l = arena_alloc(&run->memory, sizeof *l + 2 * n * sizeof *l->carried);
     l->next = l->carried + loop->n_entered;
     l->frame = frame_new(run, (int)(loop - run->plan->frames.items), NULL);
     iteration_new(run, l->frame, 0)->carried = l->carried;
@@ -100,20 +100,23 @@ int while_run(struct kernel_call *call)
         if (code || !*(const bool *)iteration_output(plan, it, loop->goes_on)->data)
             break;
         code = run_body_part(l, BODY, call->err);
-        for (int i = 0; i < loop->n_variables && !code; i++) { /* two may be swapped */
+        for (int i = 0; i < loop->n_entered && !code; i++) { /* two may be swapped */
+            if (loop->next[i] < 0)
+                continue;
             struct tensor *made = iteration_output(plan, it, loop->next[i]);
             l->next[i] = *made;
             made->buffer = NULL;
         }
-        for (int i = 0; i < loop->n_variables && !code; i++) {
-            tensor_release(&l->carried[i]);
-            l->carried[i] = l->next[i];
-        }
+        for (int i = 0; i < loop->n_entered && !code; i++)
+            if (loop->next[i] >= 0) {
+                tensor_release(&l->carried[i]);
+                l->carried[i] = l->next[i];
+            }
         iteration_clear(plan, it);
         code = code ? code : step_stopped(call->step, call->err);
     }
     iteration_clear(plan, it);
-    for (int i = 0; i < loop->n_variables && !code; i++)
+    for (int i = 0; i < loop->n_entered && !code; i++)
         if (loop->outputs[i] >= 0)
             code = give_output(call, loop->outputs[i], &l->carried[i]);
     for (int i = 0; i < loop->n_entered; i++)

@@ -151,12 +151,6 @@ static inline bool item_moves(const struct item *item)
     return item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
 }
 
-/* Facts of a value in an order with branches. */
-struct merge_facts {
-    bool is_merged; /* a Merge may pass on its memory */
-    int beside;     /* a value of another branch that may share its memory; -1: none */
-};
-
 /* Returns whether running the item takes less time than handing it to another thread: its kernel is
  * always cheap, or it is known to read and write little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);

@@ -66,7 +66,9 @@ struct place {
     int n_order;
     int *storage_of;     /* by value; -1 */
     struct users *users; /* by root value */
-    bool *is_copied;     /* by root value: in use until the step is over, see prolong_copied */
+    bool *is_kept;       /* by root value: not overwritten, as a Merge may pass it on, or because it
+                          * is in use until the step is over (prolong_copied) */
+    int *beside;         /* by value: one of another branch, with the same memory; -1: none */
     VEC(struct storage) storages;
     struct space spaces[2]; /* the host's, the device's */
 };
@@ -240,7 +242,7 @@ static void prolong_copied(struct place *p)
         if (!plan_is_copied(plan, item))
             continue;
         plan->values.items[item->in[0]].live_to = p->n_order - 1;
-        p->is_copied[plan_root_value(plan, item->in[0])] = true;
+        p->is_kept[plan_root_value(plan, item->in[0])] = true;
     }
 }
 
@@ -289,10 +291,9 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
             return false;
     const struct value *input = &p->plan->values.items[root];
     *storage = p->storage_of[root];
-    if (p->is_copied[root] || (p->plan->merged && p->plan->merged[root].is_merged))
-        return false;
-    return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&
-           input->on_device == output->on_device && p->storages.items[*storage].to == at &&
+    return !p->is_kept[root] && input->kind == VALUE_COMPUTED && *storage >= 0 &&
+           input->live_to == at && input->on_device == output->on_device &&
+           p->storages.items[*storage].to == at &&
            p->storages.items[*storage].bytes == ALIGN_UP(value_bytes(p->plan, output)) &&
            may_take(p, &p->users[root], id);
 }
@@ -310,8 +311,7 @@ static void reuse_storage(struct place *p, int id, int value, int storage)
 static bool join(struct place *p, int v)
 {
     const struct value *value = &p->plan->values.items[v];
-    int beside = p->plan->merged ? p->plan->merged[v].beside : -1;
-    int storage = beside < 0 ? -1 : p->storage_of[beside];
+    int storage = p->beside[v] < 0 ? -1 : p->storage_of[p->beside[v]];
     if (storage < 0 || p->storages.items[storage].bytes != ALIGN_UP(value->bytes))
         return false;
     if (p->storages.items[storage].to < value->live_to)
@@ -589,29 +589,24 @@ static bool exclude(const struct frames *frames, int a, int b)
 
 /* Pairs inputs of a Merge that exclude each other. A value is in one pair at most, so it never
  * shares memory with a value that is alive at the same time. */
-static void join_branches(struct plan *plan)
+static void join_branches(struct place *p)
 {
-    if (!plan->has_branches)
-        return;
-    struct merge_facts *merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *merged);
-    plan->merged = merged;
-    for (size_t v = 0; v < plan->values.n; v++)
-        merged[v].beside = -1;
-    for (int at = 0; at < plan->n_order; at++) {
+    const struct plan *plan = p->plan;
+    for (int at = 0; plan->has_branches && at < plan->n_order; at++) {
         const struct item *item = &plan->items.items[plan->order[at]];
         if (item->flow != FLOW_MERGE)
             continue;
-        merged[item->out[0]].is_merged = true;
+        p->is_kept[item->out[0]] = true;
         for (int k = 0, a = -1, b; k < item->n_in; k++, a = b) {
             b = plan_root_value(plan, item->in[k]);
-            merged[b].is_merged = true;
+            p->is_kept[b] = true;
             if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
-                plan->values.items[b].kind == VALUE_COMPUTED && merged[a].beside < 0 &&
-                merged[b].beside < 0 &&
+                plan->values.items[b].kind == VALUE_COMPUTED && p->beside[a] < 0 &&
+                p->beside[b] < 0 &&
                 exclude(plan->graph_frames, plan->items.items[plan->values.items[a].item].condition,
                         plan->items.items[plan->values.items[b].item].condition)) {
-                merged[a].beside = b;
-                merged[b].beside = a;
+                p->beside[a] = b;
+                p->beside[b] = a;
             }
         }
     }
@@ -647,11 +642,13 @@ void plan_place_memory(struct region_find *f)
     struct plan *plan = f->plan;
     struct place p = {.plan = plan, .find = f};
     find_unplaced(f);
-    join_branches(plan);
     p.users = arena_array(&f->memory, plan->values.n + 1, sizeof *p.users);
     p.storage_of = arena_array(&f->memory, plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
-    p.is_copied = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_copied);
+    p.is_kept = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_kept);
+    p.beside = arena_array(&f->memory, plan->values.n + 1, sizeof *p.beside);
+    memset(p.beside, -1, plan->values.n * sizeof *p.beside);
+    join_branches(&p);
     for (size_t i = plan->frames.n; i-- > 0;) /* loops before the frames around them */
         place_frame(&p, &plan->frames.items[i]);
     for (int i = 0; i < 2; i++) {

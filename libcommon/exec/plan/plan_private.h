@@ -50,7 +50,6 @@ struct plan {
     int *fetch_places; /* in a part's plan: struct plan_place; NULL: the plan sees all uses */
     bool is_whole;
     bool has_branches;          /* some items of a fixed order may not run */
-    struct merge_facts *merged; /* with branches: by value, set once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
     struct plan_item *dump;

@@ -52,8 +52,7 @@ typedef VEC(struct variable_lock) variable_lock_vec;
 /* An item's read or write of a variable, for which it locks the variable. */
 struct use {
     struct variable *variable;
-    const struct node *reader; /* named if there is no value; NULL: the planner's own */
-    int item, input;           /* the item's; a read for a view has the view's own */
+    int item, input; /* the item's; a read for a view has the view's own */
     bool write;
     bool may_lack; /* the variable need not have a value */
 };
@@ -138,7 +137,6 @@ struct item {
     VEC(int) after;            /* items that must be over before, dead or alive */
     int n_ready;               /* arrivals that it waits for, directly or not */
     int pending;               /* arrivals to wait for (of a Merge: control and after only) */
-    bool needs_initialized;    /* its ref inputs must have a value; its read inputs always must */
     bool in_condition;         /* of a loop that is an item: part of the condition */
     bool removed;              /* evaluated when the plan was made, or a view that does not run */
     bool is_point;             /* async: only running tells when, or whether, its outputs come */

@@ -251,7 +251,6 @@ static void describe(struct plan *plan, struct region_item *at)
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
         at->makes_outgoing |= value->is_outgoing && value->alias_input < 0 &&
-                              shape_is_known(&value->shape) &&
                               shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
     }
 }
@@ -304,7 +303,6 @@ static void describe_region(struct plan *plan, struct region *region)
     if (region->is_point) {
         describe(plan, first);
         first->leads = first->rest_is_cheap = region->lets_go = true;
-        region->moves = item_moves(&plan->items.items[first->item]);
         return;
     }
     region->is_empty = true;

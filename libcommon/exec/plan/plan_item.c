@@ -73,8 +73,7 @@ int plan_add_derived(struct plan *plan, struct item item, int value, bool on_dev
 
 int plan_add_copy(struct plan *plan, int value)
 {
-    struct item item = {
-        .builtin = BUILTIN_COPY, .name = "copy", .kernel = "copy", .needs_initialized = true};
+    struct item item = {.builtin = BUILTIN_COPY, .name = "copy", .kernel = "copy"};
     return plan_add_derived(plan, item, value, plan->values.items[value].on_device);
 }
 

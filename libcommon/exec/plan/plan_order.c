@@ -25,11 +25,10 @@ static bool find_uses(struct plan *plan)
             if (root < 0 || plan->values.items[root].kind != VALUE_VARIABLE)
                 continue;
             struct use use = {.variable = plan->values.items[root].variable,
-                              .reader = item->node,
                               .item = (int)(item - plan->items.items),
                               .input = k,
                               .write = is_ref && !node_has(item->node, OP_READS_REF),
-                              .may_lack = is_ref && !item->needs_initialized};
+                              .may_lack = is_ref && node_has(item->node, OP_UNINITIALIZED)};
             vec_push_in(&plan->memory, &item->uses, use);
             writes |= use.write;
         }

@@ -217,7 +217,6 @@ static void bind_refs(struct plan *plan, struct item *item)
             item->refs = arena_array(&plan->memory, (size_t)item->n_in + 1, sizeof *item->refs);
         item->refs[i] = plan->values.items[item->in[i]].variable;
     }
-    item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
 }
 
 static void bind_outputs(struct plan *plan, struct item *item)
@@ -449,8 +448,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
                             .name = "fetch",
                             .kernel = "fetch",
                             .flags = KERNEL_CHEAP,
-                            .n_in = 1,
-                            .needs_initialized = true};
+                            .n_in = 1};
         int *index = mem_alloc(sizeof *index);
         *index = i;
         item.state = index;

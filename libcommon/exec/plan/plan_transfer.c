@@ -138,7 +138,6 @@ static int add_copy(struct plan *plan, int v, bool on_device, struct item like)
     like.name = like.kernel = on_device ? "copy_in" : "copy_out";
     like.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
     like.is_point = !on_device;
-    like.needs_initialized = true;
     return plan_add_derived(plan, like, v, on_device);
 }
 

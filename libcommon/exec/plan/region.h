@@ -50,7 +50,6 @@ struct region {
     bool fetches;  /* one of its items is a fetch */
     bool frees;    /* reuses the memory of values that were sent and have returned */
     bool lets_go;  /* after it, drops outputs that others were given */
-    bool moves;    /* its item moves a value between iterations */
 };
 
 /* Items of a root region that a device may capture: plan_locks.c. */

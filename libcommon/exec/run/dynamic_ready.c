@@ -279,7 +279,7 @@ static void propagate(struct run *run, struct activation *a, struct activation *
         propagate_edges(run, a, a->edges, a->n_edges, a->first_output, ready);
     } else {
         a->at = a->region->n; /* a dead one has not run */
-        if (a->region->moves)
+        if (item_moves(a->head))
             propagate_move(run, a, ready);
         else
             propagate_items(run, a, ready);

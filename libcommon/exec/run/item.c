@@ -58,7 +58,8 @@ void item_copied(const struct kernel_call *call, struct device_timer *timing)
 
 /* ---- the end ---- */
 
-int item_begin(const struct item *item, struct device_step *on_device, struct error *err)
+int item_begin(const struct plan *plan, const struct item *item, struct device_step *on_device,
+               struct error *err)
 {
     if (item->uses_copies)
         device_step_await_copies(on_device);
@@ -66,7 +67,7 @@ int item_begin(const struct item *item, struct device_step *on_device, struct er
         if (use->may_lack || use->variable->initialized)
             continue;
         error_set(err, ERR_DATA, "variable '%s' is not initialized", use->variable->name);
-        return use->reader ? node_fail(use->reader, err) : err->code;
+        return item_fail(&plan->items.items[use->item], err);
     }
     return 0;
 }

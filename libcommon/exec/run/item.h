@@ -17,7 +17,8 @@ int value_copy(struct device *device, struct buffer *buffer, const struct tensor
                struct tensor *to, struct error *err);
 /* Before the kernel of an item with `is_prepared` runs: ERR_DATA unless every variable that it
  * reads has a value; the device waits for copies of its inputs. */
-int item_begin(const struct item *item, struct device_step *on_device, struct error *err);
+int item_begin(const struct plan *plan, const struct item *item, struct device_step *on_device,
+               struct error *err);
 /* An item that always runs, and of which the kernel is all: no locks, nothing to prepare before or
  * to drop after it. Long plans of short kernels run as fast as memory delivers the data read here,
  * so these are apart from the other data of items. */

@@ -168,7 +168,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     if (item->flow != FLOW_ALWAYS && !begin_branch(run, it, c))
         return end_item(run, launch, at,
                         item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0);
-    if ((item->is_prepared && item_begin(item, &run->on_device, &launch->err)) ||
+    if ((item->is_prepared && item_begin(run->plan, item, &run->on_device, &launch->err)) ||
         (at->looks && region_gather(run, launch, it, at->item)))
         return end_item(run, launch, at, launch->err.code);
     struct item_start start = {0};

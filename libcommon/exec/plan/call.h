@@ -34,15 +34,13 @@ static inline void temporaries_free(temporary_vec *temporaries)
  * the executor keeps per call. */
 struct call_host {
     struct executor executor; /* first */
-    bool planned;             /* outputs have memory from the plan, or alias values that have */
-    bool counts;              /* except for counted ones, which come from `pool` */
-    bool copies_reads;        /* dynamic: no output may be the memory of an uncounted variable */
+    bool planned;             /* outputs, unless counted, are or alias memory of the plan */
     bool is_captured;         /* part of captured work, which keeps its memory and has no other */
     struct plan *plan;
     const struct item *item;
     struct tensor *fetches;        /* of the run */
     struct tensor *kept;           /* by output: its memory in captured work; NULL: none */
-    struct pool *pool;             /* source of counted outputs; NULL: there is none yet */
+    struct pool *pool;             /* of outputs in the device's memory; NULL: there is none yet */
     temporary_vec *temporaries;    /* freed after the call */
     struct device_step *on_device; /* the step on a device with memory of its own */
     struct iteration *iteration;   /* that the call runs in */

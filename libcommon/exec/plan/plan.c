@@ -97,8 +97,8 @@ void plan_release(struct plan *plan)
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);
-    pool_free(plan->pool);
-    pool_free(plan->host_pool);
+    pool_free(plan->pools[0]);
+    pool_free(plan->pools[1]);
     frames_free(plan->graph_frames);
     vec_release(&plan->items);
     vec_release(&plan->values);

@@ -159,10 +159,8 @@ void plan_find_counted(struct plan *plan)
             value->alias_of >= 0 && (root->is_counted || root->kind == VALUE_CARRIED);
         any |= value->is_counted;
     }
-    if (any)
-        plan->pool = pool_new(plan->options.device, true);
-    if (!device->is_host)
-        plan->host_pool = pool_new(plan->options.device, false);
+    for (int i = 0; any && i <= !device->is_host; i++)
+        plan->pools[i] = pool_new(plan->options.device, i == !device->is_host);
 }
 
 /* ---- the last users of bytes ---- */

@@ -55,9 +55,9 @@ struct plan {
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of finished steps; guarded by the arenas' lock */
-    struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
-    struct pool *pool; /* of reference-counted values, and of a device's temporary memory; NULL:
-                        * none can occur */
+    struct pool *pools[2]; /* of reference-counted values in host memory (of a device: fetches and
+                            * copies, too), and in a device's, with temporary memory; NULL: none can
+                            * occur, or the plan is being made */
     VEC(struct region) regions;
     VEC(struct plan_segment) segments;
     int *next_drop; /* by value: the next one that is dropped with it; -1: none */

@@ -102,7 +102,7 @@ static int bring_out(struct kernel_call *call,
         call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
     struct device_timer *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
     if (!code)
-        code = copy_out_enqueue(&l->copy, call_host(call)->plan->host_pool, call->err);
+        code = copy_out_enqueue(&l->copy, call_host(call)->plan->pools[0], call->err);
     item_copied(call, timing);
     if (code)
         outward_free(l);
@@ -154,7 +154,7 @@ static int fetch_run(struct kernel_call *call)
         return tensor_copy(fetch, in, call->err);
     /* memory that the device copies to fast, until the step is over (fetches_bring_home) */
     if (!host->is_captured &&
-        tensor_in_buffer(fetch, in->type, &in->shape, pool_alloc(plan->host_pool, tensor_bytes(in)),
+        tensor_in_buffer(fetch, in->type, &in->shape, pool_alloc(plan->pools[0], tensor_bytes(in)),
                          call->err))
         return call->err->code;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
@@ -336,7 +336,7 @@ static int reduce_handed_over(struct kernel_call *call)
     struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
                                    .pool = host->pool,
-                                   .host_pool = host->plan->host_pool};
+                                   .host_pool = host->plan->pools[0]};
     int code = hand_over_inputs(call, values, &what.at);
     if (!code) {
         code = collective_ask(call, values, what, take_reduced);

@@ -246,7 +246,7 @@ static bool capture(const struct capture_call *c)
     struct error err = ERROR_INIT;
     vec_each(k, &captured->outputs) { /* memory cannot be allocated during a capture */
         const struct value *value = k->value;
-        struct pool *pool = k->is_fetch ? plan->host_pool : plan->pool;
+        struct pool *pool = plan->pools[!k->is_fetch];
         size_t bytes = (size_t)shape_bytes(&value->shape, value->type);
         if (!k->kept->buffer &&
             tensor_in_buffer(k->kept, value->type, &value->shape, pool_alloc(pool, bytes), &err))

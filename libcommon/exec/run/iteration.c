@@ -75,14 +75,12 @@ static void make_call(struct run *run, struct iteration *it, int at)
     for (int i = 0; i < item->n_out; i++)
         in[item->n_in + i] = &it->outputs[item->first_output + i];
     c->host = (struct call_host){.planned = has_order,
-                                 .counts = has_order && plan->pool && plan->options.device->is_host,
                                  .fetches = run->fetches,
                                  .plan = plan,
                                  .item = item,
                                  .iteration = it,
                                  .kept = it->kept ? it->kept + item->first_output : NULL,
-                                 .copies_reads = !has_order && !plan->keeps_reads,
-                                 .pool = plan->pool,
+                                 .pool = plan->pools[!plan->options.device->is_host],
                                  .on_device = &run->on_device,
                                  .executor.done = run->async_done};
     c->call = (struct kernel_call){.node = item->node,
@@ -131,9 +129,7 @@ static int open_region(struct run *run, struct iteration *it, struct error *err)
     bool is_new = !it->calls, is_moved = is_new;
     for (int i = 0; i < 2; i++) {
         size_t bytes = def->borrows ? 0 : def->arena_bytes[i];
-        bool on_host = !i && !plan->options.device->is_host;
-        if (bytes && !it->arenas[i] &&
-            !(it->arenas[i] = pool_alloc(on_host ? plan->host_pool : plan->pool, bytes))) {
+        if (bytes && !it->arenas[i] && !(it->arenas[i] = pool_alloc(plan->pools[i], bytes))) {
             it->placed[0] = NULL; /* nothing has been placed there */
             return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
                              mem_limit_text());

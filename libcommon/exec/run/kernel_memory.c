@@ -36,10 +36,11 @@ static struct tensor *fail_shape(struct kernel_call *call, int i, const struct s
     return NULL;
 }
 
-/* Returns whether a planned call's output is outside of the plan's memory. */
+/* Returns whether an output of a call in a fixed order is outside of the plan's memory. */
 static bool is_counted_output(const struct call_host *host, int i)
 {
-    return host->counts && host->plan->values.items[host->item->out[i]].is_counted;
+    return host->pool && plan_has_order(host->plan, host->item->frame) &&
+           host->plan->values.items[host->item->out[i]].is_counted;
 }
 
 static bool is_computed(const struct kernel_call *call, int i)
@@ -85,12 +86,14 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
 }
 
 /* The output's memory in captured work, if nobody else holds that now; else new memory. */
-static struct buffer *output_alloc(const struct call_host *host, int i, struct pool *pool,
-                                   enum dtype type, size_t bytes)
+static struct buffer *output_alloc(const struct call_host *host, int i, enum dtype type,
+                                   size_t bytes)
 {
     const struct tensor *kept = host->kept ? &host->kept[i] : NULL;
+    int v = host->item->out[i];
+    struct pool *pool = host->plan->values.items[v].on_device ? host->pool : host->plan->pools[0];
     if (!kept || !kept->buffer || !buffer_is_sole(kept->buffer) || tensor_bytes(kept) != bytes)
-        return value_alloc(host->plan, host->item->out[i], pool, type, bytes);
+        return value_alloc(host->plan, v, pool, type, bytes);
     struct tensor shared;
     tensor_share(&shared, kept);
     return shared.buffer;
@@ -108,11 +111,9 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
         return fail_shape(call, i, &value->shape, shape);
     if (value->offset >= 0 || take_over(call, i, shape, value))
         return out;
-    struct plan *plan = host->plan;
-    struct pool *pool = plan->host_pool && !value->on_device ? plan->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
-    struct buffer *buffer = bytes < 0 ? NULL : output_alloc(host, i, pool, type, (size_t)bytes);
+    struct buffer *buffer = bytes < 0 ? NULL : output_alloc(host, i, type, (size_t)bytes);
     return tensor_in_buffer(out, type, shape, buffer, call->err) ? NULL : out;
 }
 
@@ -184,11 +185,11 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
         host->plan->options.outgoing && host->plan->values.items[host->item->out[i]].is_outgoing;
     if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
         tensor_share(out, in);
-    else if (!in->buffer && !(host->copies_reads && is_variable)) /* which is written in place */
+    else if (!in->buffer && (host->plan->keeps_reads || !is_variable)) /* not written in place */
         *out = *in;
     else if (!in->buffer &&
-             value_copy(call->device, output_alloc(host, i, host->pool, in->type, tensor_bytes(in)),
-                        in, out, call->err))
+             value_copy(call->device, output_alloc(host, i, in->type, tensor_bytes(in)), in, out,
+                        call->err))
         return NULL;
     if (shape)
         out->shape = *shape;

@@ -59,8 +59,8 @@ static int gather_variable(struct run *run, const struct item *item, int i, stru
     input->buffer = NULL;
     if (!(item->flags & KERNEL_ASYNC) || !value->data)
         return 0;
-    struct buffer *buffer =
-        value_alloc(plan, item->in[i], plan->pool, value->type, tensor_bytes(value));
+    struct pool *pool = plan->pools[!device->is_host];
+    struct buffer *buffer = value_alloc(plan, item->in[i], pool, value->type, tensor_bytes(value));
     return value_copy(device, buffer, value, input, err);
 }
 

@@ -348,10 +348,9 @@ void plan_trim(struct plan *plan)
         arenas_trim(plan->options.arenas, NULL, false);
         pthread_mutex_unlock(&plan->options.arenas->lock);
     }
-    if (plan->pool)
-        pool_trim(plan->pool);
-    if (plan->host_pool)
-        pool_trim(plan->host_pool);
+    for (int i = 0; i < 2; i++)
+        if (plan->pools[i])
+            pool_trim(plan->pools[i]);
 }
 
 void plan_free(struct plan *plan)

@@ -25,6 +25,7 @@
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
 #include "supervise/job_state.h"
+#include "supervise/supervise.h"
 
 #define UNSET SCRIPT_UNSET
 
@@ -134,10 +135,8 @@ static const struct option_verb verbs[] = {
     {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
      "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
      "fetch-limit eval eval-feed eval-every eval-split stop-when reduce check trace steps seed "
-     "save save-every "
-     "save-best keep run-name resume restore key-file "
-     "no-key ops "
-     "threads deterministic exact max-restarts lease timeout dry-run"},
+     "save save-every save-best keep run-name resume restore key-file no-key ops threads "
+     "deterministic exact max-restarts lease timeout dry-run"},
     {"status", "", "the state of the job in --job DIR", "json"},
     {"logs", "[TASK]", "what its tasks have said, by time; or one, as worker:0", "follow"},
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
@@ -161,8 +160,7 @@ static const struct option_table table = {
         "for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.\n"
         "\n"
         "INT, TERM and stop end the job, after a checkpoint if --save; two signals kill it. The "
-        "exit status is 0, or "
-        "that of the first task that failed for good, as of tf-exec(1).",
+        "exit status is 0, or that of the first task that failed for good, as of tf-exec(1).",
     .examples =
         "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32\n"
         "tf-run -c lab.cluster --key-file lab.key --mode async --resume --save ckpt/ m.tfg -- "
@@ -216,22 +214,20 @@ static int check_options(const char *graph, struct error *err)
     if (options.key_file && *options.key_file && access(options.key_file, R_OK))
         return error_set_errno(err, file_error_code(), "--key-file %s", options.key_file);
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
-        int64_t n = *bounds[i].value;
-        if (n != UNSET && (n < bounds[i].least || n > bounds[i].most))
+        int64_t n = *bounds[i].value, least = bounds[i].least, most = bounds[i].most;
+        if (n != UNSET && (n < least || n > most))
             return error_set(err, ERR_USAGE, "--%s %" PRId64 ": at %s %" PRId64, bounds[i].name, n,
-                             n < bounds[i].least ? "least" : "most",
-                             n < bounds[i].least ? bounds[i].least : bounds[i].most);
+                             n < least ? "least" : "most", n < least ? least : most);
     }
     if (options.steps > 0 && options.accumulate > options.steps)
         return error_set(err, ERR_USAGE,
                          "--accumulate %" PRId64 ": --steps %" PRId64 " make no push: nothing "
                          "would be trained",
                          options.accumulate, options.steps);
-    if (!str_to_budget(options.max_restarts, &max, &within))
-        return error_set(
-            err, ERR_USAGE,
-            "--max-restarts %s: a number below 2^63 is wanted, or one a time, as in 5/1h",
-            options.max_restarts);
+    if (!str_to_budget(options.max_restarts, &max, &within) || max > SUPERVISE_RESTARTS_MAX)
+        return error_set(err, ERR_USAGE,
+                         "--max-restarts %s: a number up to %d, or one a time, as in 5/1h",
+                         options.max_restarts, SUPERVISE_RESTARTS_MAX);
     if (options.save_every && *options.save_every &&
         interval_parse(options.save_every, &every, err))
         return error_prefix(err, "--save-every: ");

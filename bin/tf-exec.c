@@ -164,6 +164,8 @@ static int check_numbers(struct error *err)
                          TOOL_THREADS_MOST);
     if (first_step < 1)
         return error_set(err, ERR_USAGE, "--first-step %" PRId64 ": at least 1", first_step);
+    if (first_step > INT64_MAX / 2 || steps > INT64_MAX / 2)
+        return error_set(err, ERR_USAGE, "--first-step and --steps: below 2^62");
     if (fetch_every < 1)
         return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 ": at least 1", fetch_every);
     if (fetch_limit && fetch_limit < TOOL_LIMIT_LEAST)

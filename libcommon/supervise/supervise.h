@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "supervise/watch.h"
 
+#define SUPERVISE_RESTARTS_MAX 1000000
+
 struct supervise_options {
     const char *path;    /* of the tasks' file */
     const char *program; /* a program that becomes a reaper with --reaper */

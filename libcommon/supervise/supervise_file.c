@@ -10,8 +10,6 @@
 #include "base/words.h"
 #include "supervise/supervise_private.h"
 
-#define RESTARTS_MOST 1000000
-
 /* ---- values of words ---- */
 
 /* 5, or 5/1h */
@@ -20,7 +18,7 @@ static bool set_budget(void *target, const char *text)
     struct budget *budget = target;
     int64_t n;
     *budget = (struct budget){.text = text};
-    if (!str_to_budget(text, &n, &budget->seconds) || n > RESTARTS_MOST)
+    if (!str_to_budget(text, &n, &budget->seconds) || n > SUPERVISE_RESTARTS_MAX)
         return false;
     budget->max = (int)n;
     return true;

@@ -313,7 +313,8 @@ nobody_has_the_job() {
     fails 64 "--mode auto is tf-replicate's" --mode auto digits.tfg
     fails 64 "--workers: 'x' is not a whole number" --workers x digits.tfg
     TF_LEASE=long fails 64 "TF_LEASE: 'long' is not a time" digits.tfg
-    fails 64 "--max-restarts 5/x: a number below 2^63 is wanted" --max-restarts 5/x digits.tfg
+    fails 64 "--max-restarts 5/x: a number up to 1000000" --max-restarts 5/x digits.tfg
+    fails 64 "--max-restarts 1000001: a number" --job none --max-restarts 1000001 digits.tfg
     fails 64 "extra operand 'two.tfg'" digits.tfg two.tfg
     fails 64 "--save ck: a folder is wanted" --save ck digits.tfg
     fails 66 "nothing.tfg" nothing.tfg

@@ -343,6 +343,10 @@ LUA
     run --separate-stderr -64 tf-exec -g none.tfg --run train --first-step 2 --resume --save s/
     [ "$stderr" = "tf-exec: --first-step and --resume do not go together" ]
     run --separate-stderr -64 tf-exec -g none.tfg --run train --first-step -1
+    for option in --first-step --steps; do
+        run --separate-stderr -64 tf-exec -g none.tfg --run train $option 9223372036854775807
+        [ "$stderr" = "tf-exec: --first-step and --steps: below 2^62" ]
+    done
 }
 
 @test "a default of another shape than the graph says is refused when it is known" {

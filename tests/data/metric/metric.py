@@ -36,7 +36,7 @@ for tail, q in (("", None), ("_w", w)):
         "log_loss_b": m.log_loss(b, 1 / (1 + np.exp(-p)), sample_weight=q),
         "perplexity": np.exp(m.log_loss(y, soft, sample_weight=q)),
         "mse": m.mean_squared_error(t, g, sample_weight=q),
-        "rmse": m.mean_squared_error(t, g, sample_weight=q, squared=False),
+        "rmse": m.mean_squared_error(t, g, sample_weight=q) ** 0.5,
         "mae": m.mean_absolute_error(t, g, sample_weight=q),
         "r2": m.r2_score(t, g, sample_weight=q),
         "mean": np.average(t, weights=q),

@@ -92,7 +92,7 @@ def dates(rng, data):
         if part == "seconds":
             values = (when - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(seconds=1)
         else:
-            others = {"weekday": "dayofweek", "yearday": "dayofyear"}
+            others = {"weekday": "day_of_week", "yearday": "day_of_year"}
             values = getattr(when.dt, others.get(part, part))
         fed[:, k] = values
     return ["date" if part == "seconds" else f"date={part}"], fed

@@ -103,3 +103,21 @@ digits() {
     tf-exec -q -g "$work/g" --run train --steps 100 --save "$work/ck"
     score_of --restore "$work/ck" | above 190
 }
+
+papers() { # NET NARROW EPOCHS: so narrow that a second thread does not pay
+    export TF_THREADS=1
+    ./feed --rows 1-1437 --shuffle --batch 32 --epochs "$3" |
+        learn papers -D net="$1" -D narrow="$2"
+    ./feed --rows 1438- --batch 360 | score eval accuracy | above 0.85
+}
+
+@test "AlexNet, Overfeat and VGG learn digits, narrow as they are here" {
+    papers alexnet 8 8
+    papers overfeat 8 8
+    papers vgg 8 8
+}
+
+@test "GoogLeNet and Inception-v3 learn digits, narrow as they are here" {
+    papers googlenet 4 20
+    papers inception 8 10
+}

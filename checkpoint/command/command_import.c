@@ -8,9 +8,8 @@
 static int save(struct command *c, struct store *store, const struct save_tensor *tensors, size_t n,
                 int64_t step, struct error *err)
 {
-    struct save_request request = {.step = c->step >= 0 ? c->step
-                                           : step >= 0  ? step
-                                                        : 0,
+    int64_t at = c->step >= 0 ? c->step : step;
+    struct save_request request = {.step = at < 0 ? 0 : at,
                                    .over = c->replace ? SAVE_OVER_ANY : SAVE_OVER_NONE,
                                    .producer = c->producer,
                                    .tensors = tensors,
@@ -33,13 +32,9 @@ static int import_source(struct command *c, struct store *store, struct error *e
     struct source source;
     if (source_open(c->operands[0], &source, err))
         return err->code;
-    if (source_join_slices(&source, err)) {
-        source_close(&source);
-        return err->code;
-    }
-    struct save_tensor *tensors = mem_array(source.tensors.n + 1, sizeof *tensors);
-    size_t n = 0;
-    for (; n < source.tensors.n && !source_read(&source, n, &tensors[n].value, err); n++) {
+    size_t n = 0, all = source_join_slices(&source, err) ? 0 : source.tensors.n;
+    struct save_tensor *tensors = mem_array(all + 1, sizeof *tensors);
+    for (; n < all && !source_read(&source, n, &tensors[n].value, err); n++) {
         const struct source_tensor *t = &source.tensors.items[n];
         tensors[n].container = t->saved.container;
         tensors[n].name = t->saved.name;

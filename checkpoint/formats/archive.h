@@ -50,7 +50,7 @@ bool is_archive(const char *path); /* of another program, by its name */
 /* ERR_USAGE: the name tells no form. */
 int export_form_find(const char *path, enum export_form *form, struct error *err);
 
-/* Reads an archive of any form. */
+/* Reads what is_archive. */
 int archive_read(const char *path, struct archive *archive, struct error *err);
 
 /* NumPy's .npz, not compressed. ERR_DATA for types that .npy lacks. The file is not flushed.

@@ -150,6 +150,8 @@ int source_open(const char *name, struct source *s, struct error *err)
     bool is_there = !stat(path, &status);
     bool is_file = step == CHECKPOINT_NEWEST &&
                    (is_there ? !S_ISDIR(status.st_mode) : export_form_of(path) != EXPORT_NONE);
+    if (!err->code && !is_file && is_there && is_archive(path) && !store_exists(path))
+        error_set(err, ERR_DATA, "%s: is a directory", path);
     int code = err->code          ? err->code
                : !is_file         ? open_store(s, path, step, err)
                : is_archive(path) ? read_archive(s, path, err)

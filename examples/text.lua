@@ -1,12 +1,16 @@
--- The next byte of a text (Graves 2013), by an LSTM or, with -D net=transformer, by attention.
+-- The next byte of a text (Graves 2013), by an LSTM, with -D net=unrolled by the one of lstm.lua, or
+-- with -D net=transformer by attention.
 local net, units, times = D.net or "lstm", D.units or 64, 32
 x = Placeholder{dtype = int32, shape = {-1, times}}       -- bytes of a plain text, below 128
 y = Placeholder{dtype = int32, shape = {-1, times}}       -- the byte behind each
-local h = nn.embedding(x, 128, units)
-if net == "lstm" then
-  h = nn.lstm(h, units)
+local h
+if net == "unrolled" then
+  h = require("lstm")(Reshape(Transpose(x, {1, 0}), {-1}), 128, units, times)
+  h = Transpose(Reshape(h, {times, -1, units}), {1, 0, 2})
+elseif net == "lstm" then
+  h = nn.lstm(nn.embedding(x, 128, units), units)
 else
-  h = nn.positions(h, {learned = true})
+  h = nn.positions(nn.embedding(x, 128, units), {learned = true})
   for _ = 1, 2 do h = nn.transformer(h, {heads = 4, causal = true, norm_first = true}) end
   h = nn.layer_norm(h)
 end

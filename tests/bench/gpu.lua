@@ -36,24 +36,13 @@ function models.fed()
 end
 
 -- A language model: words of 512 numbers, an LSTM of 512 units over `length` words, and the next
--- word of 10000. One product computes the words' part of the gates for all words.
+-- word of 10000.
 function models.lstm()
   local units, words = 512, 10000
   local numbers = {}
   for i = 1, length * batch do numbers[i] = i * 104729 % words end
-  local h = nn.embedding(Cast(numbers, {DstT = int32}), words, units)
-  local gates = {Split(0, nn.dense(h, 4 * units, {name = "input"}), {num_split = length})}
-  local w = variable{name = "recurrent/W", shape = {units, 4 * units}, init = init.glorot_uniform()}
-  local state, cell, outputs = nil, nil, {}
-  for t = 1, length do
-    local z = state and gates[t] + MatMul(state, w) or gates[t]
-    local i, f, g, o = Split(1, z, {num_split = 4})
-    local new = Sigmoid(i) * Tanh(g)
-    cell = cell and Sigmoid(f) * cell + new or new
-    state = Sigmoid(o) * Tanh(cell)
-    outputs[t] = state
-  end
-  return nn.cross_entropy(nn.dense(Concat(0, outputs), words), labels(length * batch, words))
+  local h = require("lstm")(Cast(numbers, {DstT = int32}), words, units, length)
+  return nn.cross_entropy(nn.dense(h, words), labels(length * batch, words))
 end
 
 -- Useless, except that each op needs the one before it and does little work.

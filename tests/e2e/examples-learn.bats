@@ -40,6 +40,8 @@ above() { # BOUND: a number on stdin
     text --rows 1-3400 --shuffle --epochs 8 | learn text -D units=32
     text --rows 3401- | score eval perplexity | below 13.3178
     text --rows 3401- --steps 1 | score predict 'next | flatten | length' | finds -x 64
+    text --rows 1-3400 --shuffle --epochs 8 | learn text -D units=32 -D net=unrolled
+    text --rows 3401- | score eval perplexity | below 13.3178
     text --rows 1-3400 --shuffle --epochs 2 | learn text -D units=32 -D net=transformer
     text --rows 3401- | score eval perplexity | below 13.3178
 }

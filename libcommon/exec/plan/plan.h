@@ -94,8 +94,7 @@ struct prefetched_batch;
 /* Why a step has to stop, and who waits to be told. Only for the executor: exec/step/step.h. */
 struct step_stop {
     atomic_bool stopped;
-    bool is_telling; /* thread `teller` is calling waiters, now `told` */
-    pthread_t teller;
+    pthread_t teller; /* is calling the waiter `told` */
     struct step_waiter *waiters, *told;
     struct error reason; /* the first that was given */
 };

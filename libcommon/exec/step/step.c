@@ -107,7 +107,6 @@ static void stop_step(struct step *step, const struct error *reason, bool cancel
         atomic_store(&stop->stopped, true);
         if (cancelled)
             atomic_store(&step->cancelled, true);
-        stop->is_telling = true;
         stop->teller = pthread_self();
         while (stop->waiters) {
             struct step_waiter *waiter = stop->waiters;
@@ -120,8 +119,6 @@ static void stop_step(struct step *step, const struct error *reason, bool cancel
             stop->told = NULL;
             pthread_cond_broadcast(&guard->told);
         }
-        stop->is_telling = false;
-        pthread_cond_broadcast(&guard->told);
     }
     pthread_mutex_unlock(&guard->lock);
     deferred_end();
@@ -159,7 +156,7 @@ void step_end(struct step *step)
     mem_free(resources);
     step->resources = NULL;
     struct guard *guard = lock_step(step);
-    while (stop->is_telling)
+    while (stop->told)
         pthread_cond_wait(&guard->told, &guard->lock);
     error_clear(&stop->reason);
     atomic_store(&stop->stopped, false);

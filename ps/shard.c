@@ -112,7 +112,7 @@ enum shard_reaction shard_react(struct shard *shard, enum shard_event event)
 }
 
 /* A new clock has counted nothing; a restored clock gets its counts afterwards. */
-static void resource_made(struct resource_watcher *watcher, const struct resource *resource)
+static void resource_made(struct variable_watcher *watcher, const struct resource *resource)
 {
     struct shard *shard = (struct shard *)watcher;
     if (resource->kind == &clock_kind && shard->pushes.counts) {
@@ -169,9 +169,8 @@ struct shard *shard_new(const struct shard_options *options)
     if (options->fetches)
         tail_init(&shard->measure.fetches, options->fetches);
     open_files(shard);
-    shard->watcher.made = resource_made;
-    resource_watch(options->variables, &shard->watcher);
-    shard_claims_watch(shard);
+    shard->watcher = (struct variable_watcher){shard_claims_variable, resource_made};
+    variable_watch(options->variables, &shard->watcher);
     shard->sums = sum_server_new(
         &(struct sum_server_options){options->conns, options->tell, options->context});
     shard->forget = loop_timer_new(conns_loop(options->conns), forget_pushes, shard);
@@ -210,7 +209,6 @@ void shard_free(struct shard *shard)
     serial_queue_free(shard->writer);
     sum_server_free(shard->sums);
     loop_event_free(shard->forget);
-    resource_watch(shard->options.variables, NULL);
     variable_watch(shard->options.variables, NULL);
     shard_cuts_end(shard);
     shard_measure_forget(shard);

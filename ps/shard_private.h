@@ -43,9 +43,8 @@ struct shard_measure {
 };
 
 struct shard {
-    struct resource_watcher watcher; /* first */
-    struct variable_watcher variable_watcher;
-    struct pushes pushes; /* only in the first shard, if it has a folder to save to */
+    struct variable_watcher watcher; /* first */
+    struct pushes pushes;            /* only in the first shard, if it has a folder to save to */
     struct shard_options options;
     struct arena arena;
     const char *name;                  /* of the shard's environment in a store */
@@ -210,7 +209,8 @@ void shard_claims_shut(struct shard *shard);
 int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
                      struct store **store, struct error *err);
 void shard_close_store(struct shard *shard, struct store *store);
-void shard_claims_watch(struct shard *shard);
+int shard_claims_variable(struct variable_watcher *watcher, struct variable *variable,
+                          struct error *err);
 void shard_claims_resource(struct shard *shard, const struct resource *resource);
 
 /* shard_auto.c */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "checkpoint/store/save.h"
 #include "checkpoint/variables/restore.h"
@@ -42,20 +41,14 @@ static void unlock_claims(struct shard *shard)
     pthread_mutex_unlock(&shard->claims_lock);
 }
 
-static int variable_made(struct variable_watcher *watcher, struct variable *variable,
-                         struct error *err)
+int shard_claims_variable(struct variable_watcher *watcher, struct variable *variable,
+                          struct error *err)
 {
-    struct shard *shard = CONTAINER_OF(watcher, struct shard, variable_watcher);
+    struct shard *shard = (struct shard *)watcher;
     pthread_mutex_lock(&shard->claims_lock);
     int code = shard->claims ? claims_variable(shard->claims, variable, err) : 0;
     unlock_claims(shard);
     return code;
-}
-
-void shard_claims_watch(struct shard *shard)
-{
-    shard->variable_watcher.made = variable_made;
-    variable_watch(shard->options.variables, &shard->variable_watcher);
 }
 
 void shard_claims_resource(struct shard *shard, const struct resource *resource)

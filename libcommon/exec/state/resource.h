@@ -15,8 +15,6 @@
 
 #include "exec/state/variable.h"
 
-struct resource;
-
 /* Takes the parts of resources that are saved, under names such as "clock:train/members", which no
  * variable has. The value is valid during the call; reference-counted memory may be shared, and
  * nobody changes it. */
@@ -69,13 +67,6 @@ struct resource {
     struct resource *next;
 };
 struct resource *resource_next(struct variable_store *store, const struct resource *resource);
-
-/* Told of each resource that is made from now on, before anybody gets it; one for a store. It must
- * live as long as the store is used. Not to be called from within `made`. */
-struct resource_watcher {
-    void (*made)(struct resource_watcher *watcher, const struct resource *resource);
-};
-void resource_watch(struct variable_store *store, struct resource_watcher *watcher);
 
 /* All resources of a store at one moment; zeroed: none. The store must live longer. */
 struct resource_snapshot {

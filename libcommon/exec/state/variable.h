@@ -29,6 +29,7 @@
 struct device;
 struct outgoing_memory;
 struct pool;
+struct resource;
 struct variable_snapshot;
 struct variable_waiter;
 
@@ -182,11 +183,12 @@ int variable_store_get(struct variable_store *store, const struct variable *like
                        struct variable **variable, struct error *err);
 struct variable *variable_store_find(struct variable_store *store, const char *container,
                                      const char *name); /* NULL: none */
-/* Told of each variable that is made from now on, before anybody can find it. If it returns an
- * error, variable_store_get fails with it, and there is no such variable. One for a store; it must
- * live as long as the store is used. Not to be called from within `made`. */
+/* Told of each variable, and each resource, that is made from now on, before anybody can find it.
+ * If `made` returns an error, variable_store_get fails with it, and there is no such variable. One
+ * for a store; it must live as long as the store is used. Not to be called from within these. */
 struct variable_watcher {
     int (*made)(struct variable_watcher *watcher, struct variable *variable, struct error *err);
+    void (*made_resource)(struct variable_watcher *watcher, const struct resource *resource);
 };
 void variable_watch(struct variable_store *store, struct variable_watcher *watcher);
 

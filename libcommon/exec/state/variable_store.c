@@ -14,11 +14,10 @@ struct variable_store {
     pthread_mutex_t lock; /* guards the members below, and the variables' `next` */
     struct variable *first, *last;
     struct map names; /* -> the newest variable of the name */
-    struct variable_watcher *watcher;
 
     pthread_mutex_t resources_lock; /* guards the members below */
     struct resource *first_resource, *last_resource;
-    struct resource_watcher *resource_watcher; /* NULL: nobody */
+    struct variable_watcher *watcher; /* set with both locks; NULL: nobody */
 };
 
 struct variable_store *variable_store_new(void)
@@ -165,7 +164,9 @@ struct variable *variable_store_next(struct variable_store *store, const struct 
 void variable_watch(struct variable_store *store, struct variable_watcher *watcher)
 {
     pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->resources_lock);
     store->watcher = watcher;
+    pthread_mutex_unlock(&store->resources_lock);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -205,8 +206,8 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
         r->container = mem_strdup(container);
         r->name = mem_strdup(name);
         r->object = kind->create(r->name);
-        if (store->resource_watcher)
-            store->resource_watcher->made(store->resource_watcher, r);
+        if (store->watcher && store->watcher->made_resource)
+            store->watcher->made_resource(store->watcher, r);
         if (store->last_resource)
             store->last_resource->next = r;
         else
@@ -215,13 +216,6 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
     }
     pthread_mutex_unlock(&store->resources_lock);
     return r->object;
-}
-
-void resource_watch(struct variable_store *store, struct resource_watcher *watcher)
-{
-    pthread_mutex_lock(&store->resources_lock);
-    store->resource_watcher = watcher;
-    pthread_mutex_unlock(&store->resources_lock);
 }
 
 struct resource *resource_next(struct variable_store *store, const struct resource *resource)

@@ -263,7 +263,7 @@ static void a_new_variable_is_listed_once_it_has_its_value(void **unused)
     struct lister lister = {0};
     struct error err = ERROR_INIT;
     shared = make_store();
-    struct giver giver = {{give_value}, variable_store_find(shared, "scratch", "s")};
+    struct giver giver = {{give_value, NULL}, variable_store_find(shared, "scratch", "s")};
     variable_watch(shared, &giver.watcher);
     variable_lock_wait(giver.last, true);
     assert_int_equal(pthread_create(&lister.thread, NULL, list_all, &lister), 0);
@@ -290,7 +290,7 @@ static void a_variable_that_got_no_value_is_not_there(void **unused)
 {
     (void)unused;
     struct variable_store *store = make_store();
-    struct variable_watcher watcher = {refuse};
+    struct variable_watcher watcher = {refuse, NULL};
     struct variable like = {.container = "default", .name = "new", .type = INT64}, *made;
     struct error err = ERROR_INIT;
     variable_watch(store, &watcher);

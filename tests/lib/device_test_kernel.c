@@ -30,9 +30,11 @@ static bool moves_only(const struct node *node)
 static void find_places(struct wrapped *w, const struct kernel_setup *setup)
 {
     for (int i = 0; i < setup->n_in; i++)
-        w->host_in[i] = kernel_input_on_host(setup->row, setup->node, i);
+        w->host_in[i] =
+            kernel_on_host(setup->row->host_inputs, setup->node, setup->node->op->inputs, i);
     for (int i = 0; i < setup->n_out; i++)
-        w->host_out[i] = kernel_output_on_host(setup->row, setup->node, i);
+        w->host_out[i] =
+            kernel_on_host(setup->row->host_outputs, setup->node, setup->node->op->outputs, i);
     w->moves_only = moves_only(setup->node);
 }
 

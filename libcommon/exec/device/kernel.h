@@ -81,7 +81,8 @@ struct kernel_table {
 const struct kernel_row *kernel_find(const struct kernel_table *table, const struct node *node,
                                      const char *device);
 
-/* The types of an op's type attribute that some row of the device type accepts. */
+/* The types of an op's type attribute that some row of the device type accepts; a row that names
+ * none takes all declared ones. */
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
                        const struct op_attr *attr, const char *device);
 
@@ -89,10 +90,10 @@ dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
 bool kernel_exists(const struct kernel_table *table, const char *op, const char *device);
 
 /* Returns whether input or output i of the node is in host memory whatever the device's memory is:
- * if the row says so, and for strings and resources. References never are: a variable is on its
- * device. An op that depends on shapes only (OP_SHAPE_ONLY) gets its inputs where they are. */
-bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i);
-bool kernel_output_on_host(const struct kernel_row *row, const struct node *node, int i);
+ * if the row's `names` say so, and for strings and resources. References never are: a variable is
+ * on its device. An op that depends on shapes only (OP_SHAPE_ONLY) gets its inputs where they
+ * are. */
+bool kernel_on_host(const char *names, const struct node *node, const struct op_arg *args, int i);
 
 enum kernel_result {
     KERNEL_DONE = 0,
@@ -253,10 +254,8 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes);
 void *kernel_device_temporary(struct kernel_call *call, size_t bytes);
 
 /* Sets the text (the executor puts node and op in front) and returns ERR_DATA. */
-int kernel_fail(struct kernel_call *call, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define kernel_fail(call, ...) error_set((call)->err, ERR_DATA, __VA_ARGS__)
+#define kernel_setup_fail(setup, ...) error_set((setup)->err, ERR_DATA, __VA_ARGS__)
 
 /* For kernels on the host: sets the message of a data error, the same as for a device that finds
  * it, and returns ERR_DATA. The fault's item is set here. */

@@ -56,14 +56,16 @@ bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
                           const struct node *node, int input)
 {
     return !plan->options.device->is_host &&
-           (plan_hands_over(plan, node) || !kernel_input_on_host(row, node, input));
+           (plan_hands_over(plan, node) ||
+            !kernel_on_host(row->host_inputs, node, node->op->inputs, input));
 }
 
 bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
                           const struct node *node, int output)
 {
     return !plan->options.device->is_host &&
-           (plan_hands_over(plan, node) || !kernel_output_on_host(row, node, output));
+           (plan_hands_over(plan, node) ||
+            !kernel_on_host(row->host_outputs, node, node->op->outputs, output));
 }
 
 bool plan_find_code(const struct plan *plan, struct item *item)

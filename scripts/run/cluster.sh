@@ -4,18 +4,9 @@
 # Sets up the cluster (from a file, TF_CONFIG, a Slurm allocation, or numbers of shards and workers
 # on this machine), and the job's directory.
 
-# Prints a cluster on this machine: Unix sockets in the job's directory need no ports and no key.
-local_cluster() {
-    for_each_below "$opt_ps" ps
-    for_each_below $((opt_workers * ${opt_replica_tasks:-1})) worker
-}
-
-for_each_below() {
-    index=0
-    while [ "$index" -lt "$1" ]; do
-        echo "task $2:$index unix:$2-$index.link device=CPU:0"
-        index=$((index + 1))
-    done
+# Prints so many tasks on this machine: Unix sockets in the job's directory need no ports and no key.
+local_tasks() { # NUMBER JOB
+    seq 0 $(($1 - 1)) | sed "s/.*/task $2:& unix:$2-&.link device=CPU:0/"
 }
 
 # Prints a cluster of a Slurm allocation: its nodes get the tasks in turn, shards first.
@@ -59,8 +50,12 @@ make_job() {
     elif [ -n "${TF_CONFIG:-}" ]; then
         tf-ps init --job "$job" || leave $?
     else
-        if [ -n "${SLURM_JOB_NODELIST:-}" ]; then slurm_cluster; else local_cluster; fi \
-            >"$job/cluster.new" || leave 78
+        if [ -n "${SLURM_JOB_NODELIST:-}" ]; then
+            slurm_cluster
+        else
+            local_tasks "$opt_ps" ps
+            local_tasks $((opt_workers * ${opt_replica_tasks:-1})) worker
+        fi >"$job/cluster.new" || leave 78
         tf-ps init --job "$job" --cluster "$job/cluster.new" || leave $?
         rm -f "$job/cluster.new"
     fi
@@ -118,7 +113,7 @@ leave_out_shards() {
 # Sets holders from the graphs, and keepers to the shards if these have the variables. JOB/holders
 # tells tools that query the shards of the job.
 know_holders() {
-    facts=$("$lib/parts" "$job/parts.tfg") || leave $?
+    facts=$("$lib/parts" "$job/parts.tfg" ${opt_resume:+"$opt_save"}) || leave $?
     eval "$facts"
     [ -n "$served" ] || [ -z "$shards" ] || leave_out_shards
     keepers=

@@ -91,6 +91,25 @@ entry.train = group{y}' >none.lua
     [ ! -e x.ckpt ]
 }
 
+@test "a checkpoint that lacks a variable of the graph is not resumed, by shards as by workers" {
+    quick() {
+        timeout -k 5 60 tf-run --workers 1 --steps 3 --save st/ -q "$@" 3>&- >/dev/null
+    }
+    tf-graph -e 'w = variable{name = "w", shape = {}, init = 1}
+entry.train = minimize(w * w, optim.sgd{rate = 0.1})' >w.tfg
+    tf-graph -e 'w = variable{name = "w", shape = {}, init = 1}
+entry.train = minimize(w * w, optim.momentum{rate = 0.1})' >more.tfg
+    for mode in sync "async --ps 2" sync,bits=1 allreduce; do
+        rm -rf st
+        # shellcheck disable=SC2086 # words
+        quick --mode $mode w.tfg
+        # shellcheck disable=SC2086
+        run -65 --separate-stderr quick --mode $mode --resume more.tfg
+        [[ $stderr == *"st@3: variable 'w/momentum' is not in it"* ]]
+        [[ $(saved st) =~ ^3\ 1\ 0\.51 ]]
+    done
+}
+
 @test "what has no value is named, and nothing is saved without it" {
     cat >two.txt <<'END'
 v = Variable() {dtype=float32, shape=[]}

@@ -4,7 +4,7 @@
 # Sets up the cluster (from a file, TF_CONFIG, a Slurm allocation, or numbers of shards and workers
 # on this machine), and the job's directory.
 
-# Prints so many tasks on this machine: Unix sockets in the job's directory need no ports and no key.
+# Prints tasks on this machine: Unix sockets in the job's directory need no ports and no key.
 local_tasks() { # NUMBER JOB
     seq 0 $(($1 - 1)) | sed "s/.*/task $2:& unix:$2-&.link device=CPU:0/"
 }

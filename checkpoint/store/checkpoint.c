@@ -235,17 +235,7 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
     return err->code;
 }
 
-/* ---- looking ---- */
-
-int checkpoint_find(const struct checkpoint *c, const char *container, const char *name)
-{
-    for (size_t i = 0; i < c->entries.n; i++) {
-        const struct manifest_tensor *t = c->entries.items[i].tensor;
-        if (!strcmp(t->name, name) && !strcmp(t->container, container))
-            return (int)i;
-    }
-    return -1;
-}
+/* ---- chunks ---- */
 
 /* Prefixes an error with what it is about. */
 static int blame(const struct checkpoint *c, int i, uint64_t k, struct error *err)

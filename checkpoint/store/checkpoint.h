@@ -56,9 +56,6 @@ struct checkpoint_listener {
 int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_listener *skipped,
                            struct checkpoint **checkpoint, struct error *err);
 
-/* Returns -1 if no tensor has that name. */
-int checkpoint_find(const struct checkpoint *checkpoint, const char *container, const char *name);
-
 /* Reads tensor i, with as many threads as there are cores; the caller releases it. */
 int checkpoint_read(struct checkpoint *checkpoint, int i, struct tensor *value, struct error *err);
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/store/checkpoint.h"
+#include "lib/entries.h"
 #include "lib/unit.h"
 #include "ps/client.h"
 #include "ps/containers.h"
@@ -212,7 +212,7 @@ static inline int64_t shards_saved(const char *store_name, int64_t *step, const 
     assert_int_equal(passed_over.code, 0);
     assert_int_equal(c->manifest.shards.n, SHARDS);
     *step = c->manifest.step;
-    int i = checkpoint_find(c, "default", name);
+    int i = entry_find(c, name);
     assert_true(i >= 0);
     assert_int_equal(checkpoint_read(c, i, &value, &err), 0);
     int64_t result = *(int64_t *)value.data;

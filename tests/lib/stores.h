@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/checkpoint.h"
 #include "checkpoint/store/save.h"
+#include "lib/entries.h"
 #include "lib/unit.h"
 
 #define STORES_PATH_BYTES 256
@@ -111,7 +111,7 @@ static inline int stores_compare(struct checkpoint *c, int64_t n, struct error *
     stores_values(values, c->manifest.step, n);
     for (int i = 0; i < 3 && !code; i++) {
         struct tensor t;
-        int at = checkpoint_find(c, "default", values[i].name);
+        int at = entry_find(c, values[i].name);
         if (at < 0)
             fail_msg("%s lacks %s", c->name, values[i].name);
         code = checkpoint_read(c, at, &t, err);

@@ -139,7 +139,7 @@ static int compare(struct checkpoint *c)
     stores_values(values, c->manifest.step, size_of(c->manifest.step));
     for (int i = 0; i < 3 && result == EXACT; i++) {
         struct tensor t;
-        int at = checkpoint_find(c, "default", values[i].name);
+        int at = entry_find(c, values[i].name);
         if (at < 0)
             return WRONG;
         if (checkpoint_read(c, at, &t, &err))

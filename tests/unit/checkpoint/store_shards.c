@@ -46,7 +46,7 @@ static void compare(struct checkpoint *c, const struct save_id *id, int shard)
     values_of(values, id, shard);
     for (int i = 0; i < 3; i++) {
         struct tensor t;
-        int at = checkpoint_find(c, "default", values[i].name);
+        int at = entry_find(c, values[i].name);
         if (at < 0 || checkpoint_read(c, at, &t, &err))
             fail_msg("%s: %s: %s", c->name, values[i].name, at < 0 ? "is missing" : err.text);
         if (!tensor_equal(&t, &values[i].value))

@@ -539,7 +539,7 @@ int chunk_take(const struct process_group *group, struct collective_round *r,
     *chunk = is_early ? NULL : chunk_find(r, piece->index);
     if (is_early && has_contributed(group, r, piece->end)) {
         struct chunk_piece kept = *piece;
-        if (piece->n == 1)
+        if (kept.data.buffer)
             tensor_share(&kept.data, &piece->data);
         vec_push(&r->early, kept);
         return 0;
@@ -570,8 +570,12 @@ int chunks_run(struct process_group *group, struct collective_round *r, int *end
                              r->name);
     r->n_missing += r->chunks.n;
     r->state = ROUND_RUNNING;
-    for (size_t i = 0; i < r->early.n && !err->code; i++)
-        if (chunk_take(group, r, &r->early.items[i], &chunk, err))
-            *end = r->early.items[i].end;
+    for (size_t i = 0; i < r->early.n && !err->code; i++) {
+        struct chunk_piece *piece = &r->early.items[i];
+        if (chunk_take(group, r, piece, &chunk, err))
+            *end = piece->end;
+        else
+            tensor_release(&piece->data); /* its chunk holds it, until its action is done */
+    }
     return err->code;
 }

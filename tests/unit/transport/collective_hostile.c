@@ -294,8 +294,9 @@ static void blocks_that_come_early_are_checked(void **state)
     const struct forged others = {REDUCE_SUM, .index = 2, .n_tensors = 1, .elements = FULL};
     const struct forged beyond = {REDUCE_SUM, .index = 6, .n_tensors = 1, .elements = FULL};
     const struct forged both = {REDUCE_SUM, .index = 1, .n_tensors = 2, .elements = FULL};
+    const struct forged small = {REDUCE_SUM, .index = 1, .n_tensors = 2, .elements = 16};
     const struct forged none = {REDUCE_SUM, .index = 1};
-    const struct forged *const cases[] = {&others, &beyond, &both, &none};
+    const struct forged *const cases[] = {&others, &beyond, &both, &small, &none};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hostile_pair p = {.schedule = SCHEDULE_DIRECT, .n = 3};

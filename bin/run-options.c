@@ -184,7 +184,6 @@ static const struct {
     {"replica-tasks", &options.replica_tasks, 1, DEVICE_GROUP_MAX},
     {"threads", &options.threads, 0, TOOL_THREADS_MOST},
     {"fetch-every", &options.fetch_every, 1, INT64_MAX},
-    {"fetch-limit", &options.fetch_limit, TOOL_LIMIT_LEAST, INT64_MAX},
 };
 
 /* Sets a default. An empty text counts as none: it may be an unset variable of a script. */
@@ -219,6 +218,9 @@ static int check_options(const char *graph, struct error *err)
             return error_set(err, ERR_USAGE, "--%s %" PRId64 ": at %s %" PRId64, bounds[i].name, n,
                              n < least ? "least" : "most", n < least ? least : most);
     }
+    if (options.fetch_limit > 0 && options.fetch_limit < TOOL_LIMIT_LEAST)
+        return error_set(err, ERR_USAGE, "--fetch-limit %" PRId64 ": at least %d",
+                         options.fetch_limit, TOOL_LIMIT_LEAST);
     if (options.steps > 0 && options.accumulate > options.steps)
         return error_set(err, ERR_USAGE,
                          "--accumulate %" PRId64 ": --steps %" PRId64 " make no push: nothing "

@@ -68,13 +68,14 @@ static int abort_group(void *communicator)
     return (int)nccl.abort(communicator);
 }
 
-const struct cuda_nccl cuda_nccl_real = {.calls = {"NCCL", load, error_text},
-                                         .version = version,
-                                         .id = make_id,
-                                         .open = open_group,
-                                         .state = state,
-                                         .add = add,
-                                         .abort = abort_group};
+const struct cuda_nccl cuda_nccl_real = {
+    .calls = {.name = "NCCL", .load = load, .error_text = error_text},
+    .version = version,
+    .id = make_id,
+    .open = open_group,
+    .state = state,
+    .add = add,
+    .abort = abort_group};
 #else
 CUDA_LIBRARY_ABSENT(cuda_nccl, "sums among GPUs", "nccl.h");
 #endif

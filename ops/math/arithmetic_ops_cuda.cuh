@@ -90,6 +90,11 @@ template <typename T> DEVICE_INLINE T power(T x, T y)
     return pow(x, y);
 }
 
+DEVICE_INLINE float power(float x, float y)
+{
+    return vmath_pow(x, y);
+}
+
 DEVICE_INLINE float activation_softplus_grad(float gradient, float x)
 {
     return activation_softplus_grad_float32(gradient, x);

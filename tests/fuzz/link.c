@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str stream = STR_INIT;
     if (!loop && !(loop = loop_new(&err)))
         abort();
-    struct link_config config = {.self = {"", "worker:0", 1},
+    struct link_config config = {.self = {"worker:0", 1},
                                  .producer = "fuzz",
                                  .lease = 60,
                                  .handshake = 60,

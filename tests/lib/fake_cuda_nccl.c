@@ -290,10 +290,11 @@ static const char *error_text(int status)
     return status == NCCL_SYSTEM ? "a call of the system has failed" : "an argument is invalid";
 }
 
-const struct cuda_nccl fake_cuda_nccl = {.calls = {"NCCL", load, error_text},
-                                         .version = version,
-                                         .id = make_id,
-                                         .open = open_group,
-                                         .state = state,
-                                         .add = add,
-                                         .abort = abort_group};
+const struct cuda_nccl fake_cuda_nccl = {
+    .calls = {.name = "NCCL", .load = load, .error_text = error_text},
+    .version = version,
+    .id = make_id,
+    .open = open_group,
+    .state = state,
+    .add = add,
+    .abort = abort_group};

@@ -149,7 +149,7 @@ static float any_number(uint64_t *state)
 {
     static const float special[] = {0,       -0.0f,   INFINITY, -INFINITY, NAN,        1,
                                     -1,      1e-45f,  -1e-45f,  FLT_MAX,   -FLT_MAX,   0.5f,
-                                    4194304, 8388607, -8388607, 16777217,  8388608.5f, -3};
+                                    4194304, 8388607, -8388607, 16777216,  4194304.5f, -3};
     switch (random_between(state, 0, 5)) {
     case 0:
         return vmath_float((uint32_t)unit_random(state));

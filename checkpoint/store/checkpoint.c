@@ -287,8 +287,10 @@ static int open_checked(struct store *store, int64_t step, struct checkpoint **c
                         struct error *err)
 {
     error_clear(err);
-    if (!open_step(store, step, checkpoint, err) && checkpoint_check_all(*checkpoint, err))
+    if (!open_step(store, step, checkpoint, err) && checkpoint_check_all(*checkpoint, err)) {
         checkpoint_close(*checkpoint);
+        *checkpoint = NULL;
+    }
     return err->code;
 }
 

@@ -326,6 +326,30 @@ static void verify_names_what_is_damaged(void **state)
     store_close(store);
 }
 
+static void none_is_intact_if_all_are_damaged(void **state)
+{
+    (void)state;
+    struct store *store = stores_open(path, true);
+    struct save_tensor values[3];
+    struct checkpoint_listener skipped = {.tell = NULL};
+    struct checkpoint *c;
+    struct error err = ERROR_INIT;
+    for (int64_t step = 1; step < 3; step++)
+        stores_must_save(store, step, MANY);
+    store_close(store);
+    for (int64_t step = 1; step < 3; step++) {
+        stores_values(values, step, MANY);
+        damage(values[0].value.data, 64);
+        stores_release(values);
+    }
+    store = stores_open(path, false);
+    assert_int_equal(checkpoint_open_intact(store, CHECKPOINT_NEWEST, &skipped, &c, &err),
+                     ERR_DATA);
+    assert_non_null(strstr(err.text, "store: no checkpoint is intact"));
+    assert_non_null(strstr(skipped.first.text, "store@2: 'a': chunk 1 of 3: digest differs"));
+    store_close(store);
+}
+
 static void samples_reach_every_chunk_in_time(void **state)
 {
     (void)state;
@@ -355,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(shards_are_pruned_of_what_nobody_lists, setup, teardown),
         cmocka_unit_test_setup_teardown(a_copy_is_the_same_checkpoint, setup, teardown),
         cmocka_unit_test_setup_teardown(verify_names_what_is_damaged, setup, teardown),
+        cmocka_unit_test_setup_teardown(none_is_intact_if_all_are_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(samples_reach_every_chunk_in_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,10 +147,10 @@ int source_open(const char *name, struct source *s, struct error *err)
     int64_t step;
     *s = (struct source){0};
     source_split(name, &s->arena, &path, &step, err);
-    bool is_there = !stat(path, &status);
-    bool is_file = step == CHECKPOINT_NEWEST &&
-                   (is_there ? !S_ISDIR(status.st_mode) : export_form_of(path) != EXPORT_NONE);
-    if (!err->code && !is_file && is_there && is_archive(path) && !store_exists(path))
+    bool is_there = !stat(path, &status), is_folder = is_there && S_ISDIR(status.st_mode);
+    bool is_file = step == CHECKPOINT_NEWEST && !is_folder &&
+                   (is_there || export_form_of(path) != EXPORT_NONE);
+    if (!err->code && is_folder && is_archive(path) && !store_exists(path))
         error_set(err, ERR_DATA, "%s: is a directory", path);
     int code = err->code          ? err->code
                : !is_file         ? open_store(s, path, step, err)

@@ -274,6 +274,7 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
             refuses 65 "$name.$form: " import $name.$form store
         done
         refuses 66 "missing.$form: No such file or directory" import missing.$form store
+        refuses 66 "whole.$form: no store there; tf-ckpt init makes one" show "whole.$form@3"
         mkdir "folder.$form"
         [[ $form == ckpt ]] || refuses 65 "folder.$form: is a directory" import folder.$form store
         refuses 65 "folder.$form: is a directory" export store folder.$form

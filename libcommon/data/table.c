@@ -47,6 +47,15 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
     return code;
 }
 
+/* Appends a text as a table has it, without quotes. */
+static void append_text(struct str *to, const struct tensor *texts, int64_t i)
+{
+    const char *text;
+    size_t n;
+    tensor_string(texts, i, &text, &n);
+    str_append_bytes(to, text, n);
+}
+
 /* Keeps only the selected rows. */
 static int select_rows(const struct table *table, struct tensor *raw, const struct row_choice *rows,
                        struct error *err)
@@ -65,7 +74,9 @@ static int select_rows(const struct table *table, struct tensor *raw, const stru
     struct str value = STR_INIT;
     for (int64_t i = 0; i < all; i++) {
         str_clear(&value);
-        if (by_value)
+        if (by_value && table->values.type == STRING)
+            append_text(&value, &table->values, i);
+        else if (by_value)
             tensor_print_element(&value, &table->values, i);
         if ((!split || split_takes(split, str_text(&value), value.n)) &&
             ranges_contain(rows->ranges, i + 1))
@@ -100,15 +111,11 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
     int64_t width = rows ? count / rows : 1;
     int code = fields_start(&fields, width, err);
     for (int64_t i = 0; i < count && !code; i++) {
-        const char *element;
-        size_t n;
         str_clear(&text);
-        if (raw->type != STRING)
+        if (raw->type == STRING)
+            append_text(&text, raw, i);
+        else
             str_append_float64(&text, tensor_get_float64(raw, i));
-        else {
-            tensor_string(raw, i, &element, &n);
-            str_append_bytes(&text, element, n);
-        }
         if (fields_add(&fields, i % width, str_text(&text), text.n, err))
             code = error_prefix(err, "row %" PRId64 " of the rows selected: ", i / width + 1);
     }

@@ -285,6 +285,12 @@ PYTHON
     [ "$(x npz t.npz x=day:date=yearday --steps 1)" = '[60]' ]
     tf-data npz t.npz x=kind:category:impute=most --fit p.json --keep day -b 5 |
         tf-show --csv --prep p.json | sed -n 4p | finds -x '2024-02-29,häß😀'
+    # a group is in the same part, whatever file it is read from
+    { echo kind,x && seq 50 | sed 's/.*/k&,&/'; } >k.csv
+    /usr/bin/python3 -c 'import numpy as np
+np.savez("k.npz", kind=[f"k{i}" for i in range(1, 51)], x=range(1, 51))'
+    [ "$(x npz k.npz x=x:float32 -b 50 --split 70/30 --part train --group kind)" = \
+        "$(x csv k.csv x=x -b 50 --split 70/30 --part train --group kind)" ]
     fails 65 "t.npz: 'x': row 2 of the rows selected: missing; --missing VALUE puts a value there" \
         npz t.npz x=kind:category
     fails 65 "t.npz: 'x': row 1 of the rows selected: 'low' is not a number" npz t.npz x=kind:int32

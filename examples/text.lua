@@ -1,5 +1,5 @@
--- The next byte of a text (Graves 2013), by an LSTM, with -D net=unrolled by the one of lstm.lua, or
--- with -D net=transformer by attention.
+-- The next byte of a text (Graves 2013), by an LSTM, with -D net=unrolled by the one of lstm.lua,
+-- or with -D net=transformer by attention.
 local net, units, times = D.net or "lstm", D.units or 64, 32
 x = Placeholder{dtype = int32, shape = {-1, times}}       -- bytes of a plain text, below 128
 y = Placeholder{dtype = int32, shape = {-1, times}}       -- the byte behind each

@@ -130,7 +130,7 @@ struct named_edge {
 };
 static inline bool graph_next_named(const struct graph *graph, struct named_edge *at)
 {
-    for (; at->entry < graph->entries.n; at->entry++, at->k = 0)
+    for (; graph->entries.n > at->entry; at->entry++, at->k = 0)
         if (at->k < graph->entries.items[at->entry].n_edges) {
             at->edge = graph->entries.items[at->entry].edges[at->k++];
             return true;

@@ -120,10 +120,14 @@ local function of_pairs(name, options, each)
 end
 
 -- Cross entropy of independent yes-no answers.
-of_pairs("sigmoid_cross_entropy", "name weights", function(logits, labels)
+function nn.sigmoid_cross_entropy(logits, labels, o)
+  o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
+  check_pair("nn.sigmoid_cross_entropy", logits, labels)
   tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
-  return tf.yes_or_no(logits, labels)
-end)
+  return scope(o.name or "sigmoid_cross_entropy", function()
+    return average("nn.sigmoid_cross_entropy", tf.yes_or_no(logits, labels), o.weights)
+  end)
+end
 
 -- Lin et al. 2017: cross entropy times (1 - p)^gamma, p being the probability of the truth: for
 -- integer classes, or for independent yes-no answers. alpha is the weight of all classes, or of

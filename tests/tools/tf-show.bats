@@ -295,11 +295,13 @@ LUA
     /usr/bin/python3 - << 'PYTHON' || skip "no numpy"
 import numpy as np
 np.savez("e.npz", **{"a\x1b[31m\n": np.float32([1, 2])})
-np.savez("t.npz", **{"b\x1b[2J": np.array(["text"])})
+np.savez("t.npz", **{"b\x1b[2J": np.array(["text\x1b[2J"])})
+np.savez("o.npz", **{"b\x1b[2J": np.array([{}])})
 PYTHON
     [ "$(tf-show e.npz)" = 'a\x1b[31m\x0a  float32[2]  1 2' ]
     tf-show --json e.npz | jq -e '.["a\u001b[31m\n"] == [1, 2]'
-    run -65 tf-show t.npz
+    [ "$(tf-show t.npz)" = 'b\x1b[2J  string[1]  "text\x1b[2J"' ]
+    run -65 tf-show o.npz
     [[ $output == *"array 'b [2J'"* && $output != *$'\x1b'* ]]
     run -65 tf-data npz e.npz -o e.rec
     [[ $output != *$'\x1b'* ]]

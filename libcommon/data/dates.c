@@ -41,11 +41,11 @@ static int days_before_month(int year, int month)
     return days;
 }
 
-/* Returns the days from 0001-01-01 to the first day of a year. */
+/* Returns the days from 0001-01-01 to the first day of a year; a zone may make the year 0. */
 static int64_t days_before_year(int year)
 {
-    int64_t y = year - 1;
-    return y * 365 + y / 4 - y / 100 + y / 400;
+    int64_t y = year + 399; /* 400 years are 146,097 days */
+    return y * 365 + y / 4 - y / 100 + y / 400 - 146097;
 }
 
 #define EPOCH (days_before_year(1970))
@@ -173,7 +173,7 @@ double date_part(double seconds, enum date_part part)
         [DATE_HOUR] = (double)(of_day / 3600),
         [DATE_MINUTE] = (double)(of_day / 60 % 60),
         [DATE_SECOND] = (double)(of_day % 60),
-        [DATE_WEEKDAY] = (double)(since % 7), /* 0001-01-01 was a Monday */
+        [DATE_WEEKDAY] = (double)((since + 7) % 7), /* 0001-01-01 was a Monday */
         [DATE_YEARDAY] = year_day,
     };
     return parts[part];

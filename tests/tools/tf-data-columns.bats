@@ -67,6 +67,9 @@ setup() {
         '[1706659200,1709209800,1703980800,1703980800,1709280030.5]' ]
     [ "$(x csv p.csv x=visit:date=year -b 9)" = '[2024,2024,2023,2023,2024]' ]
     [ "$(x csv p.csv x=visit:date=weekday -b 9)" = '[2,3,6,6,4]' ]
+    printf 'd\n0001-01-01 00:00:35+02:40\n' >first.csv # the last day of the year 0, a Sunday
+    [ "$(x csv first.csv x=d:date=weekday)" = '[6]' ]
+    [ "$(x csv first.csv x=d:date=yearday)" = '[366]' ]
     [ "$(x csv p.csv x=visit:date=hour -b 9)" = '[0,12,0,0,8]' ]
     [ "$(x csv p.csv x=visit:date=yearday -b 9)" = '[31,60,365,365,61]' ]
     [ "$(x csv p.csv x=visit:date=month:onehot=13:int32 --steps 1)" = \

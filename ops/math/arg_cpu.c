@@ -3,47 +3,66 @@
  * ArgMax and ArgMin: the lines of a tile are searched along the axis together, row after row. A
  * line by itself is searched as LANES columns, whose best elements compete.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "ops/math/lines.h"
 #include "ops/math/results.h"
 
-/* Finds the best of n rows of m <= LINES_TILE elements, `stride` apart. */
+#define LANES 64
+
+/* Finds the best of n rows of m <= LINES_TILE elements, `stride` apart; the first of equal ones. */
 typedef void arg_loop(int64_t n, int64_t stride, int64_t m, const void *x, int64_t *position);
 
 #define ARG_LOOP(name, type, better)                                                               \
+    static inline bool name##_wins(type value, type best)                                          \
+    {                                                                                              \
+        return better;                                                                             \
+    }                                                                                              \
     static void name(int64_t n, int64_t stride, int64_t m, const void *px, int64_t *position)      \
     {                                                                                              \
         const type *x = px;                                                                        \
+        const bool is_line = stride == 1 && n >= 8 * LANES;                                        \
+        const int64_t rows = is_line ? n / LANES : n;                                              \
         type best[LINES_TILE];                                                                     \
+        if (is_line)                                                                               \
+            stride = m = LANES;                                                                    \
         for (int64_t c = 0; c < m; c++) {                                                          \
             best[c] = x[c];                                                                        \
             position[c] = 0;                                                                       \
         }                                                                                          \
-        for (int64_t r = 1; r < n; r++) {                                                          \
+        for (int64_t r = 1; r < rows; r++) {                                                       \
             for (int64_t c = 0; c < m; c++) {                                                      \
                 type value = x[r * stride + c];                                                    \
-                bool wins = better;                                                                \
+                bool wins = name##_wins(value, best[c]);                                           \
                 best[c] = wins ? value : best[c];                                                  \
                 position[c] = wins ? r : position[c];                                              \
             }                                                                                      \
         }                                                                                          \
+        if (!is_line)                                                                              \
+            return;                                                                                \
+        int64_t found = position[0] * LANES;                                                       \
+        for (int64_t c = 1; c < LANES; c++) {                                                      \
+            int64_t i = position[c] * LANES + c;                                                   \
+            bool loses = name##_wins(x[found], x[i]);                                              \
+            found = name##_wins(x[i], x[found]) || (!loses && i < found) ? i : found;              \
+        }                                                                                          \
+        for (int64_t i = rows * LANES; i < n; i++)                                                 \
+            found = name##_wins(x[i], x[found]) ? i : found;                                       \
+        *position = found;                                                                         \
     }
 
 /* A NaN wins over numbers. */
-ARG_LOOP(max_float32, float, value > best[c] || (value != value && best[c] == best[c]))
-ARG_LOOP(max_float64, double, value > best[c] || (value != value && best[c] == best[c]))
-ARG_LOOP(max_int32, int32_t, value > best[c])
-ARG_LOOP(max_int64, int64_t, value > best[c])
-ARG_LOOP(min_float32, float, value < best[c] || (value != value && best[c] == best[c]))
-ARG_LOOP(min_float64, double, value < best[c] || (value != value && best[c] == best[c]))
-ARG_LOOP(min_int32, int32_t, value < best[c])
-ARG_LOOP(min_int64, int64_t, value < best[c])
-ARG_LOOP(max_bool, uint8_t, value > best[c])
-ARG_LOOP(min_bool, uint8_t, value < best[c])
-ARG_LOOP(max_uint64, uint64_t, value > best[c])
-ARG_LOOP(min_uint64, uint64_t, value < best[c])
+ARG_LOOP(max_float32, float, value > best || (value != value && best == best))
+ARG_LOOP(max_float64, double, value > best || (value != value && best == best))
+ARG_LOOP(max_int32, int32_t, value > best)
+ARG_LOOP(max_int64, int64_t, value > best)
+ARG_LOOP(min_float32, float, value < best || (value != value && best == best))
+ARG_LOOP(min_float64, double, value < best || (value != value && best == best))
+ARG_LOOP(min_int32, int32_t, value < best)
+ARG_LOOP(min_int64, int64_t, value < best)
+ARG_LOOP(max_bool, uint8_t, value > best)
+ARG_LOOP(min_bool, uint8_t, value < best)
+ARG_LOOP(max_uint64, uint64_t, value > best)
+ARG_LOOP(min_uint64, uint64_t, value < best)
 
 struct arg_work {
     struct lines lines;
@@ -54,29 +73,6 @@ struct arg_work {
     int64_t bytes;
 };
 
-#define LANES 64
-
-/* Finds the best of n >= LANES elements side by side; the first of equal ones. */
-static int64_t search_line(const struct arg_work *work, int64_t n, const char *x)
-{
-    _Alignas(8) char values[2 * LANES * sizeof(int64_t)];
-    int64_t best, position[LANES], candidates[2 * LANES];
-    int64_t rows = n / LANES, n_candidates = LANES + n % LANES;
-    work->loop(rows, LANES, LANES, x, position);
-    for (int64_t c = 0; c < LANES; c++) { /* in their order in the line */
-        int64_t candidate = position[c] * LANES + c, i = c;
-        for (; i && candidates[i - 1] > candidate; i--)
-            candidates[i] = candidates[i - 1];
-        candidates[i] = candidate;
-    }
-    for (int64_t i = LANES; i < n_candidates; i++)
-        candidates[i] = rows * LANES + i - LANES;
-    for (int64_t i = 0; i < n_candidates; i++)
-        memcpy(values + i * work->bytes, x + candidates[i] * work->bytes, (size_t)work->bytes);
-    work->loop(n_candidates, 1, 1, values, &best);
-    return candidates[best];
-}
-
 static int arg_body(void *context, int64_t begin, int64_t end)
 {
     const struct arg_work *work = context;
@@ -86,11 +82,7 @@ static int arg_body(void *context, int64_t begin, int64_t end)
         struct tile tile = lines_tile(lines, task);
         int64_t first = tile.outer * lines->n * lines->inner + tile.inner;
         int64_t result = tile.outer * lines->inner + tile.inner;
-        const char *x = work->x + first * work->bytes;
-        if (lines->inner == 1 && lines->n >= 8 * LANES)
-            *position = search_line(work, lines->n, x);
-        else
-            work->loop(lines->n, lines->inner, tile.m, x, position);
+        work->loop(lines->n, lines->inner, tile.m, work->x + first * work->bytes, position);
         for (int64_t i = 0; i < tile.m; i++) {
             if (work->narrow)
                 ((int32_t *)work->out)[result + i] = (int32_t)position[i];

@@ -17,13 +17,14 @@ typedef void scan_loop(int64_t n, int64_t step, int64_t m, const void *x, bool e
         const type *x = px;                                                                        \
         type *out = po;                                                                            \
         wide sum[LINES_TILE], line = start;                                                        \
-        for (int64_t r = 0; m == 1 && r < n; r++) { /* the sum stays in a register */              \
-            wide before = line;                                                                    \
-            line = before operator(wide) x[r * step];                                              \
-            out[r * step] = (type)(exclusive ? before : line);                                     \
-        }                                                                                          \
-        if (m == 1)                                                                                \
+        if (m == 1) { /* the sum stays in a register */                                            \
+            for (int64_t r = 0; r < n; r++) {                                                      \
+                wide before = line;                                                                \
+                line = before operator(wide) x[r * step];                                          \
+                out[r * step] = (type)(exclusive ? before : line);                                 \
+            }                                                                                      \
             return;                                                                                \
+        }                                                                                          \
         for (int64_t c = 0; c < m; c++)                                                            \
             sum[c] = start;                                                                        \
         for (int64_t r = 0; r < n; r++) {                                                          \

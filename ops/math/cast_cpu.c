@@ -77,23 +77,20 @@ STORE_HALF(store_uint_BFLOAT16, BFLOAT16, store_uint_FLOAT32)
 CONVERT(int_is_true, int64_t, uint8_t, x != 0)
 CONVERT(uint_is_true, uint64_t, uint8_t, x != 0)
 
-/* Stores from float64; `above` is the first value that is too large. */
-#define SATURATE(low, above, high) (x != x ? 0 : x <= (low) ? (low) : x >= (above) ? (high) : x)
+/* Stores from float64; `above` is the first value that is too large. `within` is x, converted if
+ * its type cannot hold `high`. */
+#define SATURATE(low, above, high, within)                                                         \
+    (x != x ? 0 : x <= (low) ? (low) : x >= (above) ? (high) : (within))
 CONVERT(store_float_FLOAT32, double, float, x)
 CONVERT(store_float_FLOAT64, double, double, x)
-CONVERT(store_float_INT8, double, int8_t, SATURATE(INT8_MIN, 128, INT8_MAX))
-CONVERT(store_float_INT16, double, int16_t, SATURATE(INT16_MIN, 32768, INT16_MAX))
-CONVERT(store_float_INT32, double, int32_t, SATURATE(INT32_MIN, 0x1p31, INT32_MAX))
-CONVERT(store_float_UINT8, double, uint8_t, SATURATE(0, 256, UINT8_MAX))
-CONVERT(store_float_UINT16, double, uint16_t, SATURATE(0, 65536, UINT16_MAX))
-CONVERT(store_float_UINT32, double, uint32_t, SATURATE(0, 0x1p32, UINT32_MAX))
+CONVERT(store_float_INT8, double, int8_t, SATURATE(INT8_MIN, 128, INT8_MAX, x))
+CONVERT(store_float_INT16, double, int16_t, SATURATE(INT16_MIN, 32768, INT16_MAX, x))
+CONVERT(store_float_INT32, double, int32_t, SATURATE(INT32_MIN, 0x1p31, INT32_MAX, x))
+CONVERT(store_float_UINT8, double, uint8_t, SATURATE(0, 256, UINT8_MAX, x))
+CONVERT(store_float_UINT16, double, uint16_t, SATURATE(0, 65536, UINT16_MAX, x))
+CONVERT(store_float_UINT32, double, uint32_t, SATURATE(0, 0x1p32, UINT32_MAX, x))
 CONVERT(store_float_BOOL, double, uint8_t, x != 0)
-/* Here the largest value cannot be a float64. */
-CONVERT(store_float_INT64, double, int64_t,
-        x != x         ? 0
-        : x <= -0x1p63 ? INT64_MIN
-        : x >= 0x1p63  ? INT64_MAX
-                       : (int64_t)x)
+CONVERT(store_float_INT64, double, int64_t, SATURATE(INT64_MIN, 0x1p63, INT64_MAX, (int64_t)x))
 CONVERT(store_float_UINT64, double, uint64_t, !(x > 0) ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x)
 
 /* Rounds to float32 so that a second rounding to 16 bits does not mistake it for a tie: inexact
@@ -149,11 +146,7 @@ static const struct cast_row rows[] = {
 
 CONVERT(float32_to_float64, float, double, x)
 CONVERT(float64_to_float32, double, float, x)
-CONVERT(float32_to_int32, float, int32_t,
-        x != x          ? 0
-        : x <= -0x1p31F ? INT32_MIN
-        : x >= 0x1p31F  ? INT32_MAX
-                        : (int32_t)x)
+CONVERT(float32_to_int32, float, int32_t, SATURATE(INT32_MIN, 0x1p31F, INT32_MAX, (int32_t)x))
 CONVERT(int32_to_float32, int32_t, float, x)
 CONVERT(uint8_to_float32, uint8_t, float, x)
 CONVERT(int32_to_int64, int32_t, int64_t, x)

@@ -4,7 +4,7 @@
  * becomes vector code on every instruction set, with the same bits on each. Errors against double
  * precision are below 2.5 units in the last place (tests/unit/ops/vmath.c); NaN, infinities, zeros
  * and denormals come out as in C's <math.h>. Polynomials: Chebyshev interpolation on the reduced
- * interval.
+ * interval, but for pow, which has power series.
  */
 #ifndef TF_OPS_MATH_VMATH_H
 #define TF_OPS_MATH_VMATH_H
@@ -163,6 +163,7 @@ VMATH_FUNCTION float vmath_erf(float x)
 
 /* Adding 1.5 * 2^52 rounds a smaller double to an integer. */
 #define VMATH_ROUND64 6755399441055744.0
+#define VMATH_ROUND64_BITS 0x4338000000000000u
 
 /* x^y = 2^(y log2 |x|), in double precision; special cases as of C's pow. With |x| = 2^e m, m in
  * [sqrt(1/2), sqrt(2)), ln m is 2 artanh((m - 1) / (m + 1)). */
@@ -172,7 +173,7 @@ VMATH_FUNCTION float vmath_pow(float x, float y)
     uint64_t shifted = vmath_bits64(size) - 0x3fe6a09e667f3bcdu; /* as in random_log */
     uint64_t exponent = (shifted >> 52 ^ 0x800u) - 0x800u;
     double m = vmath_double(vmath_bits64(size) - (exponent << 52));
-    double e = vmath_double(exponent + 0x4338000000000000u) - VMATH_ROUND64;
+    double e = vmath_double(exponent + VMATH_ROUND64_BITS) - VMATH_ROUND64;
     double f = (m - 1.0) / (m + 1.0), z = f * f;
     double p = 1.0 / 15.0;
     p = p * z + 1.0 / 13.0;

@@ -268,15 +268,12 @@ static int time_gemm(void *handle, const struct cuda_gemm *g,
     return (int)status;
 }
 
-const struct cuda_lt cuda_lt_real = {.calls = {.name = "cuBLASLt",
-                                               .load = load,
-                                               .error_text = error_text,
-                                               .handle_new = handle_new,
-                                               .handle_free = handle_free},
-                                     .version = lt_version,
-                                     .find = find,
-                                     .time = time_gemm,
-                                     .gemm = gemm};
+const struct cuda_lt cuda_lt_real = {
+    .calls = {"cuBLASLt", load, error_text, handle_new, handle_free, NULL, 0},
+    .version = lt_version,
+    .find = find,
+    .time = time_gemm,
+    .gemm = gemm};
 #else
 CUDA_LIBRARY_ABSENT(cuda_lt, "chosen matrix products", "cublasLt.h");
 #endif

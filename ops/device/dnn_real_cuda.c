@@ -228,17 +228,13 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     return (int)status;
 }
 
-const struct cuda_dnn cuda_dnn_real = {.calls = {.name = "cuDNN",
-                                                 .load = load,
-                                                 .error_text = error_text,
-                                                 .handle_new = handle_new,
-                                                 .handle_free = handle_free,
-                                                 .use = use_stream},
-                                       .version = version,
-                                       .find = find,
-                                       .conv = conv,
-                                       .spreads = spreads,
-                                       .ops = &cuda_dnn_ops_real};
+const struct cuda_dnn cuda_dnn_real = {
+    .calls = {"cuDNN", load, error_text, handle_new, handle_free, use_stream, 0},
+    .version = version,
+    .find = find,
+    .conv = conv,
+    .spreads = spreads,
+    .ops = &cuda_dnn_ops_real};
 #else
 CUDA_LIBRARY_ABSENT(cuda_dnn, "library of convolutions", "cudnn.h");
 #endif

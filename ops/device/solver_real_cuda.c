@@ -106,15 +106,11 @@ static const char *error_text(int status)
     }
 }
 
-const struct cuda_solver cuda_solver_real = {.calls = {.name = "cuSOLVER",
-                                                       .load = load,
-                                                       .error_text = error_text,
-                                                       .handle_new = handle_new,
-                                                       .handle_free = handle_free,
-                                                       .use = bind_stream},
-                                             .workspace = workspace,
-                                             .factor = factor,
-                                             .solve = solve};
+const struct cuda_solver cuda_solver_real = {
+    .calls = {"cuSOLVER", load, error_text, handle_new, handle_free, bind_stream, 0},
+    .workspace = workspace,
+    .factor = factor,
+    .solve = solve};
 #else
 CUDA_LIBRARY_ABSENT(cuda_solver, "factors of matrices", "cusolverDn.h");
 #endif

@@ -197,12 +197,9 @@ static const char *error_text(int status)
     return status == LT_INVALID ? "an argument is invalid" : "it has no such algorithm";
 }
 
-const struct cuda_lt fake_cuda_lt = {.calls = {.name = "cuBLASLt",
-                                               .load = load,
-                                               .error_text = error_text,
-                                               .handle_new = handle_new,
-                                               .handle_free = handle_free},
-                                     .version = version,
-                                     .find = find,
-                                     .time = time_gemm,
-                                     .gemm = gemm};
+const struct cuda_lt fake_cuda_lt = {
+    .calls = {"cuBLASLt", load, error_text, handle_new, handle_free, NULL, 0},
+    .version = version,
+    .find = find,
+    .time = time_gemm,
+    .gemm = gemm};

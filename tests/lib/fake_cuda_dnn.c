@@ -283,14 +283,10 @@ static const char *error_text(int status)
                                      : "it has no such algorithm";
 }
 
-const struct cuda_dnn fake_cuda_dnn = {.calls = {.name = "cuDNN",
-                                                 .load = load,
-                                                 .error_text = error_text,
-                                                 .handle_new = handle_new,
-                                                 .handle_free = handle_free,
-                                                 .use = use},
-                                       .version = version,
-                                       .find = find,
-                                       .conv = conv,
-                                       .spreads = spreads,
-                                       .ops = &fake_cuda_dnn_ops};
+const struct cuda_dnn fake_cuda_dnn = {
+    .calls = {"cuDNN", load, error_text, handle_new, handle_free, use, 0},
+    .version = version,
+    .find = find,
+    .conv = conv,
+    .spreads = spreads,
+    .ops = &fake_cuda_dnn_ops};

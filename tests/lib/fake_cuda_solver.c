@@ -262,12 +262,8 @@ static const char *error_text(int status)
     return status == SOLVER_INVALID ? "an argument is invalid" : "no stream is set";
 }
 
-const struct cuda_solver fake_cuda_solver = {.calls = {.name = "cuSOLVER",
-                                                       .load = load,
-                                                       .error_text = error_text,
-                                                       .handle_new = handle_new,
-                                                       .handle_free = handle_free,
-                                                       .use = use},
-                                             .workspace = workspace,
-                                             .factor = factor,
-                                             .solve = solve};
+const struct cuda_solver fake_cuda_solver = {
+    .calls = {"cuSOLVER", load, error_text, handle_new, handle_free, use, 0},
+    .workspace = workspace,
+    .factor = factor,
+    .solve = solve};

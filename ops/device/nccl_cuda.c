@@ -22,7 +22,7 @@ struct communicator {
 
 static int check(const struct cuda_device *d, int status, const char *what, struct error *err)
 {
-    if (!status || status == CUDA_NCCL_IN_PROGRESS)
+    if (status == CUDA_NCCL_IN_PROGRESS)
         return 0;
     return cuda_library_check(d, &d->nccl->calls, status, what, err);
 }

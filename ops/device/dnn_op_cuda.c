@@ -11,7 +11,8 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
 
-enum { OWN, CUDNN }; /* numbers of choices */
+enum { OWN, CUDNN };   /* numbers of choices */
+enum { N_IMAGES = 3 }; /* x, g and out of a family */
 
 bool cuda_dnn_take_image(struct cuda_dnn_op *op, const struct shape *image)
 {
@@ -83,25 +84,25 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
                                  size_t scratch, struct trial *t)
 {
     struct cuda_trial_memory memory = {0};
-    const size_t offsets[] = {t->family->x, t->family->g, t->family->out};
-    struct cuda_trial_part parts[3 + CUDA_TRIAL_VECTORS + 1] = {0};
+    const size_t offsets[N_IMAGES] = {t->family->x, t->family->g, t->family->out};
+    struct cuda_trial_part parts[N_IMAGES + CUDA_TRIAL_VECTORS + 1] = {0};
     int n = 0;
     int64_t in = (int64_t)op->y.in * op->x.in, out = (int64_t)op->y.out * op->x.out;
     int64_t elements = (in > out ? in : out) * op->batch * op->channels;
-    for (; n < 3; n++)
+    for (; n < N_IMAGES; n++)
         if (offsets[n])
             parts[n].bytes = ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
-    while (n < 3 + CUDA_TRIAL_VECTORS)
+    while (n < N_IMAGES + CUDA_TRIAL_VECTORS)
         parts[n++].bytes = ALIGN_UP((size_t)op->channels * sizeof(double));
     parts[n++].bytes = scratch;
     struct buffer *buffer = cuda_trial_memory(device, op->type, parts, n);
     if (!buffer)
         return NULL;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_IMAGES; i++)
         if (offsets[i])
             memcpy((char *)t->launch + offsets[i], &parts[i].data, sizeof parts[i].data);
     for (int i = 0; i < CUDA_TRIAL_VECTORS; i++)
-        memory.vectors[i] = parts[3 + i].data;
+        memory.vectors[i] = parts[N_IMAGES + i].data;
     memory.scratch = parts[n - 1].data;
     if (t->family->bind)
         t->family->bind(t->launch, &memory);

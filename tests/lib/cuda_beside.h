@@ -28,11 +28,9 @@ static inline struct device *beside_device(void)
 static inline enum cuda_type beside_type(enum dtype type)
 {
     static const enum cuda_type types[32] = {
-        [FLOAT32] = CUDA_FLOAT32,   [FLOAT64] = CUDA_FLOAT64,     [FLOAT16] = CUDA_FLOAT16,
-        [BFLOAT16] = CUDA_BFLOAT16, [INT8] = CUDA_INT8,           [INT16] = CUDA_INT16,
-        [INT32] = CUDA_INT32,       [INT64] = CUDA_INT64,         [UINT8] = CUDA_UINT8,
-        [UINT16] = CUDA_UINT16,     [UINT32] = CUDA_UINT32,       [UINT64] = CUDA_UINT64,
-        [BOOL] = CUDA_BOOL,         [COMPLEX64] = CUDA_COMPLEX64,
+#define X(name, in_kernels, wide) [name] = CUDA_##name,
+        CUDA_TYPES(X)
+#undef X
     };
     return types[type];
 }

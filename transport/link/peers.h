@@ -18,8 +18,8 @@ struct peers;
 
 /* What the operator of the process is told; each function may be NULL. */
 struct peers_news {
-    /* A dial waits; called once a second: "waiting for ps:1 at 127.0.0.1:7001: connection refused,
-     * 27 s left". */
+    /* Called once a second while a task is dialed, or waited for otherwise: "waiting for ps:1 at
+     * 127.0.0.1:7001: connection refused, 27 s left". */
     void (*waiting)(void *context, const char *task, const char *text);
     /* Occasional reports: "refuses connections at 127.0.0.1:7001: ...". */
     void (*tell)(void *context, const char *text);
@@ -45,8 +45,8 @@ struct peers_options {
 struct peers_handler {
     struct link_handler link; /* of every link */
 
-    /* A dial was given up: at its deadline, or for a permanent reason (wrong key, another job,
-     * another version, replaced). `why` names the task, the address and the last cause. */
+    /* A dial was given up: at its deadline, or for a permanent reason (wrong key, another
+     * version, replaced). `why` names the task, the address and the last cause. */
     void (*failed)(void *context, const char *task, const struct error *why);
 };
 

@@ -432,10 +432,11 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
                              seconds);
         }
         if (options->news.waiting && time_now() - told >= 1) {
-            char text[256];
-            snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
-                     worker->member.job_name, left);
-            options->news.waiting(options->news.context, worker->member.task, text);
+            char first[TASK_TEXT_BYTES], text[256];
+            snprintf(first, sizeof first, "%s:0", worker->member.job_name);
+            snprintf(text, sizeof text, "waiting for %s to initialize the variables, %.0f s left",
+                     first, left);
+            options->news.waiting(options->news.context, first, text);
             told = time_now();
         }
         nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);

@@ -346,18 +346,17 @@ int collective_links_join(struct collective *collective, const struct collective
         double left = end - time_now();
         if (missing < 0)
             break;
-        if (meet->given_up && meet->given_up(meet->news->context))
+        if (meet->given_up && meet->given_up(meet->news.context))
             return error_set(err, ERR_CANCELLED, "given up while waiting for %s",
                              group->ends[missing].task);
         if (left < 0)
             return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
                              group->ends[missing].task, meet->seconds);
-        if (meet->news && meet->news->waiting && missing < collective->rank &&
-            time_now() - told >= 1) {
+        if (meet->news.waiting && missing < collective->rank && time_now() - told >= 1) {
             char text[256];
             snprintf(text, sizeof text, "waiting for %s, %.0f s left", group->ends[missing].task,
                      left);
-            meet->news->waiting(meet->news->context, group->ends[missing].task, text);
+            meet->news.waiting(meet->news.context, group->ends[missing].task, text);
             told = time_now();
         }
     }

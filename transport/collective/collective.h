@@ -75,7 +75,7 @@ struct collective_join {
     const char *const *addresses; /* in the order of the names */
     double seconds;               /* within which all must be connected */
     /* Both as in transport/job/member.h. */
-    const struct peers_news *news;
+    struct peers_news news;
     bool (*given_up)(void *context);
 };
 

@@ -85,7 +85,7 @@ static int meet(struct worker *worker, const struct join_tasks *all, struct erro
     struct collective_join meeting = {.addresses = addresses,
                                       .seconds =
                                           options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
-                                      .news = &options->news,
+                                      .news = options->news,
                                       .given_up = options->given_up};
     struct address bound;
     int code = member_listen(member, &bound, err);

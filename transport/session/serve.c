@@ -84,8 +84,7 @@ static void close_all(struct service *s)
         conns_refuse(s->member.conns, &why);
     if (s->options->closing)
         s->options->closing(s->options->context);
-    if (s->stop)
-        loop_event_free(s->stop);
+    loop_event_free(s->stop);
     server_free(s->server);
     member_close(&s->member);
     device_set_release(&s->devices);

@@ -146,8 +146,7 @@ static void served_free(void *argument)
     while (*at != served)
         at = &(*at)->next;
     *at = served->next;
-    if (served->deadline)
-        loop_event_free(served->deadline);
+    loop_event_free(served->deadline);
     serial_queue_add(server->graphs, release, served); /* the queue ends after the last session */
 }
 

@@ -349,12 +349,9 @@ void conns_free(struct conns *conns)
 {
     if (!conns)
         return;
-    if (conns->peers)
-        peers_free(conns->peers);
-    if (conns->loop) {
-        loop_event_free(conns->timer);
-        loop_free(conns->loop);
-    }
+    peers_free(conns->peers);
+    loop_event_free(conns->timer);
+    loop_free(conns->loop);
     exchanges_free(conns->exchanges);
     segments_free(conns->segments);
     vec_release(&conns->verbs);

@@ -11,9 +11,9 @@
 /* By state: NEW, CALLING, CALLED, SETTLED, RUNNING, OVER.
  *
  * A second contribution of a member is refused elsewhere, in every state; one that comes after a
- * round has settled is of a member that is not waited for. A member sends chunks
- * once it has heard from all; this one may not have by then. If a member is lost while the others
- * are being told, the round ends once they have been told. */
+ * round has settled is of a member that is not waited for. A member sends chunks once it
+ * has heard from all; this one may not have by then. If a member is lost while the others are being
+ * told, the round ends once they have been told. */
 static const unsigned char reactions[ROUND_EVENTS][ROUND_STATES] = {
     [ROUND_CALL] = {TAKE, BUG, BUG, BUG, BUG, BUG},
     [ROUND_TOLD] = {BUG, TAKE, BUG, BUG, BUG, IGNORE},

@@ -35,6 +35,7 @@ bool chunk_stays(const struct collective_round *r, const struct chunk *chunk)
 #define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of a chunk that a server forwards */
 #define SCHEDULED_BYTES ((int64_t)64 << 10)   /* of a scheduled chunk: links wait for few bytes */
 #define RELAY_MEMBERS_MIN 3                   /* a server would be a detour to a single other one */
+#define CHUNKS_EACH 4                         /* of a flow, at least, if they are not too small */
 #define WINDOW_CHUNKS 2                       /* parts in flight for each owner, at least */
 
 /* The state of cutting one value. A flow is what one member sends another or all, or what one owner

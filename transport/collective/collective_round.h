@@ -18,7 +18,6 @@
 
 #define GROUP_BLOCKS 64
 #define CHUNK_BYTES ((int64_t)256 << 10)
-#define CHUNKS_EACH 4                   /* least number of chunks of a value for each owner */
 #define WINDOW_BYTES ((int64_t)1 << 20) /* least window of parts in flight */
 #define TO_ALL (-2)                     /* as a chunk's peer: all other members */
 

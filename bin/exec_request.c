@@ -9,10 +9,10 @@
 
 struct request_options request_options;
 
-/* The path of a file may have a '=' too, but no name of a node begins as these do. */
+/* The path of a file may have a '=' too. */
 static bool is_file_of_records(const char *feed)
 {
-    return !strchr(feed, '=') || feed[0] == '/' || !strncmp(feed, "./", 2);
+    return !strchr(feed, '=') || feeds_is_path(feed);
 }
 
 int exec_request_add_constants(struct driver *driver, struct error *err)

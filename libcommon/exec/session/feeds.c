@@ -44,7 +44,7 @@ int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
     if (!code && edge.slot != CONTROL_SLOT) {
         enum dtype type = graph_node(feeds->graph, edge.node)->outputs[edge.slot].type;
         const char *end;
-        if (str_ends(text, ".npy") || equals[1] == '/' || str_starts(equals + 1, "./"))
+        if (str_ends(text, ".npy") || feeds_is_path(equals + 1))
             code = npy_read(equals + 1, &value, err);
         else if (!(end = tensor_parse(&value, equals + 1, type, err)))
             code = err->code;

@@ -6,6 +6,7 @@
 #ifndef TF_EXEC_FEEDS_H
 #define TF_EXEC_FEEDS_H
 
+#include "base/str.h"
 #include "exec/session/request.h"
 #include "graph/edge_map.h"
 #include "wire/record.h"
@@ -23,8 +24,15 @@ struct feeds {
     struct prefetched_batch *prefetched; /* these feeds on devices; NULL: nothing is prefetched */
 };
 
-/* "NAME=FILE.npy" or "NAME=LITERAL", for all steps. The literal takes the node's type. ERR_DATA for
- * an unknown name or a value of another type. */
+/* Returns whether the text begins as a path, with / or ./, which no name of a node and no literal
+ * does. */
+static inline bool feeds_is_path(const char *text)
+{
+    return *text == '/' || str_starts(text, "./");
+}
+
+/* "NAME=FILE.npy", "NAME=PATH" of such a file (feeds_is_path), or "NAME=LITERAL", for all steps.
+ * The literal takes the node's type. ERR_DATA for an unknown name or a value of another type. */
 int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err);
 
 /* Takes another's constant feeds, and its graph; `feeds` is empty. */

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -45,8 +44,7 @@ int pushes_open(struct pushes *pushes, const char *folder, struct error *err)
         for (int i = 0; is_empty && i < PUSHES_WORKERS; i++)
             pushes_write(pushes, i, 0);
     }
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
     str_release(&path);
     return code;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 void tail_init(struct tail *tail, const char *path)
@@ -16,8 +17,7 @@ void tail_init(struct tail *tail, const char *path)
 
 static void forget(struct tail *tail)
 {
-    if (tail->fd >= 0)
-        close(tail->fd);
+    close_if_open(tail->fd);
     decoder_release(&tail->decoder);
     record_release(&tail->record);
     tail->decoder = (struct decoder){.sums = true};

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "checkpoint/formats/archive.h"
 #include "show/show.h"
@@ -250,8 +251,7 @@ int safetensors_read(const char *path, struct archive *archive, struct error *er
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status)) {
         error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
-        if (fd >= 0)
-            close(fd);
+        close_if_open(fd);
         return err->code;
     }
     size_t n = (size_t)status.st_size, done = 0;

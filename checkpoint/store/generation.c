@@ -109,8 +109,7 @@ static int note_claim(const struct ckpt_run *claim, const char *path, struct err
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, line, RUN_HEX_BYTES) != RUN_HEX_BYTES)
         error_set_errno(err, store_errno_code(errno), "%s", path);
-    if (fd >= 0)
-        close(fd);
+    close_if_open(fd);
     return err->code;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "checkpoint/formats/export.h"
 #include "checkpoint/variables/slices.h"
@@ -182,8 +183,8 @@ static int read_memory(int fd, const char *name, struct stream_reader **reader, 
         error_set_errno(err, ERR_OS, "%s", name);
     if (!err->code)
         *reader = stream_reader_new_files(&fd, 1, name);
-    else if (fd >= 0)
-        close(fd);
+    else
+        close_if_open(fd);
     return err->code;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "wire/npy.h"
@@ -251,8 +252,7 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
         int fd = dup(a->fd);
         if (fd < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
             error_set_errno(err, ERR_OS, "%s", a->name);
-            if (fd >= 0)
-                close(fd);
+            close_if_open(fd);
             return err->code;
         }
         struct gzfile *file = gzfile_open_fd(fd, a->name);

@@ -50,7 +50,7 @@ int saving_check_metric(struct saving *s, struct error *err)
     if (k < s->n_measured)
         return 0;
     const struct edge edge = request->fetches.items[i];
-    const struct node_output *output = &graph_node(request->graph, edge.node)->outputs[edge.slot];
+    const struct node_output *output = graph_output(request->graph, edge);
     return may_be_scalar(output) ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);
 }
 

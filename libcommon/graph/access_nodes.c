@@ -86,7 +86,7 @@ const bool *access_shown(const struct graph *graph, const int *order, const int 
 
 int access_variable_at(const struct graph *graph, const int *variables, struct edge edge)
 {
-    bool is_ref = edge.slot >= 0 && graph_node(graph, edge.node)->outputs[edge.slot].is_ref;
+    bool is_ref = edge.slot >= 0 && graph_output(graph, edge)->is_ref;
     return is_ref ? variables[edge.node] : -1;
 }
 

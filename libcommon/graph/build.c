@@ -91,13 +91,13 @@ struct edge build_ints(struct build *b, const int64_t *values, int n)
 
 enum dtype build_type(const struct build *b, struct edge x)
 {
-    return edge_exists(x) ? graph_node(b->graph, x.node)->outputs[x.slot].type : DTYPE_INVALID;
+    return edge_exists(x) ? graph_output(b->graph, x)->type : DTYPE_INVALID;
 }
 
 const struct shape *build_shape(const struct build *b, struct edge x)
 {
     static const struct shape unknown = {.rank = SHAPE_UNKNOWN};
-    return edge_exists(x) ? &graph_node(b->graph, x.node)->outputs[x.slot].shape : &unknown;
+    return edge_exists(x) ? &graph_output(b->graph, x)->shape : &unknown;
 }
 
 struct edge build_cast(struct build *b, struct edge x, enum dtype type)

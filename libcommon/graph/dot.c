@@ -127,7 +127,7 @@ static void print_edge(struct dot_writer *d, const struct drawn *const *of, stru
         map_put(&d->edges, known, 1);
         str_append(d->out, known);
         if (from.slot != CONTROL_SLOT) {
-            const struct node_output *o = &graph_node(d->graph, from.node)->outputs[from.slot];
+            const struct node_output *o = graph_output(d->graph, from);
             str_append(d->out, " [label=\"");
             shape_print_typed(d->out, o->type, &o->shape);
             str_append(d->out, "\"]");

@@ -206,7 +206,7 @@ static int infer_visited(const struct graph *graph, const struct node *node, con
     for (int i = 0; i < node->n_inputs; i++) {
         struct edge e = node->inputs[i];
         bool known = edge_exists(e) && (!visited || visited[e.node]);
-        in[i] = known ? &graph_node(graph, e.node)->outputs[e.slot] : NULL;
+        in[i] = known ? graph_output(graph, e) : NULL;
     }
     struct infer infer = {.node = node,
                           .in = in,

@@ -98,11 +98,9 @@ static inline bool cut_has_resource(const struct graph *graph, const struct node
     for (int i = 0; i < node->n_outputs; i++)
         if (node->outputs[i].type == RESOURCE)
             return true;
-    for (int i = 0; i < node->n_inputs; i++) {
-        struct edge edge = node->inputs[i];
-        if (graph_node(graph, edge.node)->outputs[edge.slot].type == RESOURCE)
+    for (int i = 0; i < node->n_inputs; i++)
+        if (graph_output(graph, node->inputs[i])->type == RESOURCE)
             return true;
-    }
     return false;
 }
 

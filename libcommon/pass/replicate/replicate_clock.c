@@ -119,7 +119,7 @@ static int add_take(struct replicator *r, struct push *push)
     enum dtype *types = arena_array(&r->to->arena, (size_t)n + 1, sizeof *types);
     struct shape *shapes = arena_array(&r->to->arena, (size_t)n + 1, sizeof *shapes);
     for (int j = 0; j < n; j++) {
-        const struct node_output *output = &graph_node(r->to, sent[j].node)->outputs[sent[j].slot];
+        const struct node_output *output = graph_output(r->to, sent[j]);
         types[j] = output->type;
         shapes[j] = output->shape;
         if (strstr(attrs[1].value.strings[j], "rows") && shapes[j].rank > 0)

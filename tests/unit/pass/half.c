@@ -159,7 +159,7 @@ static enum dtype type_of(const struct graph *graph, const char *name)
     struct error err = ERROR_INIT;
     if (graph_parse_edge(graph, name, &edge, &err))
         fail_msg("%s", err.text);
-    return graph_node(graph, edge.node)->outputs[edge.slot].type;
+    return graph_output(graph, edge)->type;
 }
 
 static void test_losses_gradients_and_variables_stay(void **state)

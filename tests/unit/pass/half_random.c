@@ -35,7 +35,7 @@ static void fail_with(const struct graph *from, const struct graph *to, const ch
 
 static enum dtype type_of(const struct graph *graph, struct edge edge)
 {
-    return graph_node(graph, edge.node)->outputs[edge.slot].type;
+    return graph_output(graph, edge)->type;
 }
 
 static void check_ends(const struct graph *from, const struct graph *to)

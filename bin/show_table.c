@@ -130,13 +130,9 @@ static void put_element(const struct show_table *table, const struct table_colum
     int64_t at = (tensor->is_scalar ? 0 : row * tensor->width) + column->place;
     bool has_place = f && column->place < f->width;
     struct str text = STR_INIT;
-    if (t->type == STRING) {
-        const char *bytes;
-        size_t n;
-        tensor_string(t, at, &bytes, &n);
-        str_append_bytes(&text, bytes, n);
-    } else if (f && f->categories && column->place < (int64_t)f->n_columns &&
-               tensor->width == (int64_t)f->n_columns && !dtype_is_floating(t->type)) {
+    if (f && f->categories && column->place < (int64_t)f->n_columns &&
+        tensor->width == (int64_t)f->n_columns && t->type != STRING &&
+        !dtype_is_floating(t->type)) {
         const struct categories *categories = &f->categories[column->place];
         int64_t id = tensor_get_int64(t, at);
         if (id >= 0 && id < (int64_t)categories->texts.n)
@@ -148,7 +144,7 @@ static void put_element(const struct show_table *table, const struct table_colum
         else
             str_append_float32(&text, (float)value);
     } else {
-        tensor_print_element(&text, t, at);
+        tensor_print_plain(&text, t, at);
     }
     csv_write_field(table->out, table->separator, str_text(&text), text.n);
     str_release(&text);

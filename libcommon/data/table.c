@@ -47,15 +47,6 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
     return code;
 }
 
-/* Appends a text as a table has it, without quotes. */
-static void append_text(struct str *to, const struct tensor *texts, int64_t i)
-{
-    const char *text;
-    size_t n;
-    tensor_string(texts, i, &text, &n);
-    str_append_bytes(to, text, n);
-}
-
 /* Keeps only the selected rows. */
 static int select_rows(const struct table *table, struct tensor *raw, const struct row_choice *rows,
                        struct error *err)
@@ -74,10 +65,8 @@ static int select_rows(const struct table *table, struct tensor *raw, const stru
     struct str value = STR_INIT;
     for (int64_t i = 0; i < all; i++) {
         str_clear(&value);
-        if (by_value && table->values.type == STRING)
-            append_text(&value, &table->values, i);
-        else if (by_value)
-            tensor_print_element(&value, &table->values, i);
+        if (by_value)
+            tensor_print_plain(&value, &table->values, i);
         if ((!split || split_takes(split, str_text(&value), value.n)) &&
             ranges_contain(rows->ranges, i + 1))
             indices[n++] = i;
@@ -113,7 +102,7 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
     for (int64_t i = 0; i < count && !code; i++) {
         str_clear(&text);
         if (raw->type == STRING)
-            append_text(&text, raw, i);
+            tensor_print_plain(&text, raw, i);
         else
             str_append_float64(&text, tensor_get_float64(raw, i));
         if (fields_add(&fields, i % width, str_text(&text), text.n, err))

@@ -117,6 +117,18 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
     }
 }
 
+void tensor_print_plain(struct str *out, const struct tensor *t, int64_t index)
+{
+    const char *text;
+    size_t n;
+    if (t->type != STRING) {
+        tensor_print_element(out, t, index);
+    } else {
+        tensor_string(t, index, &text, &n);
+        str_append_bytes(out, text, n);
+    }
+}
+
 struct printer {
     struct str *out;
     const struct tensor *t;

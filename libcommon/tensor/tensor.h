@@ -108,6 +108,9 @@ void tensor_set_int64(struct tensor *t, int64_t index, int64_t value);
 /* Prints one element in its shortest exact form; strings are quoted. */
 void tensor_print_element(struct str *out, const struct tensor *t, int64_t index);
 
+/* The same, but strings are as they are, without quotes. */
+void tensor_print_plain(struct str *out, const struct tensor *t, int64_t index);
+
 /* Prints nested lists, "[[1,2],[3,4]]": the text form's literal. Elements beyond `limit` are cut
  * ("..."); limit < 0 prints all. An empty tensor prints at most a few thousand empty lists. */
 void tensor_print(struct str *out, const struct tensor *t, int64_t limit);

@@ -19,13 +19,7 @@ static void append_tensor(struct str *line, const struct tensor *t, int64_t summ
     for (int64_t i = 0; i < shown; i++) {
         if (i > 0)
             str_append_char(line, ' ');
-        if (t->type == STRING) {
-            const char *text;
-            size_t length;
-            tensor_string(t, i, &text, &length);
-            str_append_bytes(line, text, length);
-        } else
-            tensor_print_element(line, t, i);
+        tensor_print_plain(line, t, i);
     }
     str_append(line, shown < n ? "...]" : "]");
 }

@@ -163,8 +163,8 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
         struct edge other = node_dependency(node, i);
         if (part_is_variable(c->from, other))
             continue;
-        if (access_variable_at(c->from, c->variable, other) >=
-            0) /* the reader also reads its value */
+        /* the reader also reads its value */
+        if (access_variable_at(c->from, c->variable, other) >= 0)
             other.slot = CONTROL_SLOT;
         struct edge here = part_edge(c, other, part, node);
         if (c->err->code)

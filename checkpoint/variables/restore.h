@@ -52,9 +52,9 @@ struct restore_result {
 int store_restore(struct store *store, int64_t step, const struct restore_request *request,
                   struct restore_result *restored, struct error *err);
 
-/* Restores, from STORE, STORE@STEP or a file of records, those variables that the graph also has
- * with the same type and a shape that fits; the others stay as they are. The variables are changed
- * only on success. ERR_DATA also if none fits. */
+/* Restores, from what source_open opens, those variables that the graph also has with the same type
+ * and a shape that fits; the others stay as they are. The variables are changed only on success.
+ * ERR_DATA also if none fits. */
 int restore_partial(const char *name, const struct restore_request *request, struct error *err);
 
 /* Opens the graph's variables in a store's newest intact checkpoint, or in that of a step, as a

@@ -173,7 +173,7 @@ LUA
     {
         echo '#include <stdio.h>'
         for name in session_new graph_free tensor_alloc error_set_at mem_alloc plan_run \
-            log_text registry_find kernel_fail buffer_new ops_registry; do
+            log_text registry_find kernel_fault buffer_new ops_registry; do
             echo "int calls_$name; void $name(void); void $name(void) { calls_$name++; }"
             echo "$name" >>names
         done

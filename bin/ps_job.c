@@ -36,13 +36,8 @@ int ps_init(struct ps_call *call, struct error *err)
 
 int ps_end(struct ps_call *call, struct error *err)
 {
-    struct job job;
     (void)call;
-    if (check_job(err) || job_open(&job, cluster_options.job, err))
-        return err->code;
-    int code = job_end(&job, err);
-    job_close(&job);
-    return code;
+    return check_job(err) ? err->code : job_end(cluster_options.job, err);
 }
 
 struct watch_view {

@@ -52,12 +52,22 @@ void job_close(struct job *job)
     job->folder = NULL;
 }
 
+static bool has_file(const struct job *job, const char *name)
+{
+    return !faccessat(job->fd, name, F_OK, 0);
+}
+
+static int refuse_without_job(const struct job *job, struct error *err)
+{
+    return error_set(err, ERR_NOINPUT, "job directory %s: no job runs there (no cluster file)",
+                     job->folder);
+}
+
 int job_open(struct job *job, const char *folder, struct error *err)
 {
     int code = open_folder(job, folder, err);
-    if (!code && faccessat(job->fd, "cluster", F_OK, 0))
-        code = error_set(err, ERR_NOINPUT, "job directory %s: no job runs there (no cluster file)",
-                         folder);
+    if (!code && !has_file(job, "cluster"))
+        code = refuse_without_job(job, err);
     if (code)
         job_close(job);
     return code;
@@ -115,10 +125,23 @@ static int remove_of_running(const struct job *job, const char *name, struct err
     return 0;
 }
 
-int job_end(struct job *job, struct error *err)
+static int remove_leftovers(const struct job *job, struct error *err)
 {
     int code = for_each(job, check_is_over, err);
     return code ? code : for_each(job, remove_of_running, err);
+}
+
+int job_end(const char *folder, struct error *err)
+{
+    struct job job;
+    int code = open_folder(&job, folder, err);
+    /* A job_create that was killed may have left a key without a cluster. */
+    if (!code && !has_file(&job, "cluster") && !has_file(&job, "key"))
+        code = refuse_without_job(&job, err);
+    if (!code)
+        code = remove_leftovers(&job, err);
+    job_close(&job);
+    return code;
 }
 
 static int write_key(const struct job *job, struct error *err)
@@ -145,7 +168,7 @@ int job_create(struct job *job, const char *folder, const char *cluster, struct 
                                folder);
     int code = open_folder(job, folder, err);
     if (!code)
-        code = job_end(job, err);
+        code = remove_leftovers(job, err);
     if (!code)
         code = write_key(job, err);
     if (!code)

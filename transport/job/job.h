@@ -50,8 +50,8 @@ void job_close(struct job *job);
 char *job_path(const struct job *job, const char *task, const char *what);
 
 /* Ends the job: removes what only a running job has. Output and stderr stay. ERR_RETRY if a process
- * still runs. */
-int job_end(struct job *job, struct error *err);
+ * still runs; ERR_NOINPUT if there is neither a cluster file nor a key. */
+int job_end(const char *folder, struct error *err);
 
 /* ---- a process of the job ---- */
 

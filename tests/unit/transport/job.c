@@ -152,7 +152,7 @@ static void what_was_killed_is_recognised(void **unused)
     unit_assert_error(job_enter(&job, "ps:0", &slot, &err), err, ERR_RETRY, wanted);
     snprintf(wanted, sizeof wanted, "job directory %s: the process of ps-0.pid lives", folder);
     unit_assert_error(job_create(&other, folder, cluster_text, &err), err, ERR_RETRY, wanted);
-    unit_assert_error(job_end(&job, &err), err, ERR_RETRY, wanted);
+    unit_assert_error(job_end(folder, &err), err, ERR_RETRY, wanted);
     assert_int_equal(job_publish(&job, "ps:0", "127.0.0.1:7001", &err), 0);
     assert_lacks(&job, "ps", 0, NULL);
 
@@ -221,11 +221,27 @@ static void an_ended_job_leaves_what_it_wrote(void **unused)
     assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
     mem_free(path);
     assert_true(exists("ps-0.pid") && exists("cluster") && exists("ps-0.link"));
-    assert_int_equal(job_end(&job, &err), 0);
+    assert_int_equal(job_end(folder, &err), 0);
     assert_false(exists("ps-0.link"));
     assert_false(exists("ps-0.pid") || exists("cluster") || exists("key") || exists("ps-0.starts"));
     assert_true(exists("ps-0.err"));
     job_close(&job);
+}
+
+static void a_job_killed_as_it_was_made_is_ended(void **unused)
+{
+    (void)unused;
+    struct job job;
+    struct error err = ERROR_INIT;
+    char wanted[256];
+    create(&job);
+    assert_int_equal(unlinkat(job.fd, "cluster", 0), 0);
+    job_close(&job);
+    assert_int_equal(job_end(folder, &err), 0);
+    assert_false(exists("key"));
+    snprintf(wanted, sizeof wanted, "job directory %s: no job runs there (no cluster file)",
+             folder);
+    unit_assert_error(job_end(folder, &err), err, ERR_NOINPUT, wanted);
 }
 
 static void folders_that_are_no_job(void **unused)
@@ -286,6 +302,7 @@ int main(void)
         in_folder(what_was_killed_is_recognised),
         in_folder(who_takes_its_place_is_not_there_yet),
         in_folder(an_ended_job_leaves_what_it_wrote),
+        in_folder(a_job_killed_as_it_was_made_is_ended),
         in_folder(folders_that_are_no_job),
         in_folder(all_publish_at_once),
     };

@@ -55,11 +55,15 @@ save_now() { # OPTION...
     tf-ps save "$save" "$@" --job "$job" --timeout "$timeout"
 }
 
-# Saves the last checkpoint; its failure becomes the status of the job.
+# Saves the last checkpoint; its failure becomes the status of the job, unless the job was ended
+# before its variables had values: then there is nothing to lose.
 save_last() {
     save_now && return
     code=$?
     newest=$(newest_step "$save")
+    if [ "$code" = 75 ] && [ -z "$newest" ]; then
+        case $(shards_step) in '' | 'step 0') return ;; esac
+    fi
     lost='nothing was saved'
     [ -z "$newest" ] || lost="what came after ${save%/}@$newest is lost"
     printf '%stf-run: the last checkpoint failed; %s\n' "$(stamp)" "$lost" >&2

@@ -109,3 +109,23 @@ or directory" ]
     tf-ckpt verify store
     [ -z "$(find store -name '*.tmp')" ]
 }
+
+@test "a job that is ended before its variables have values has nothing to save: 143" {
+    local tf_run code=0
+    cat >slow.lua <<'END'
+local i = while_loop(function(i) return Less(i, 2^31 - 1) end, function(i) return i + 1 end, {0})
+w = variable{name = "w", shape = {}, dtype = float32, init = Cast(i, {DstT = float32})}
+entry.train = minimize(Square(w - 1), optim.sgd{rate = 0.1})
+END
+    tf-graph slow.lua | tf-opt >slow.tfg
+    tf-run --ps 2 --workers 1 --steps 10 --mode async --save st/ --job run slow.tfg 2>err 3>&- &
+    tf_run=$!
+    soon 20 eval 'tf-ps list --job run --timeout 1s 2>/dev/null | grep -q "^ps:0 .* w "'
+    kill -TERM "$tf_run"
+    wait "$tf_run" || code=$?
+    cat err
+    [ "$code" -eq 143 ]
+    finds "ps:0: nothing to save: variable 'w' has no value$" err
+    finds "tf-run: ended; nothing was saved to st/$" err
+    [ -z "$(tf-ckpt list st --json)" ]
+}

@@ -262,6 +262,7 @@ endless() {
     digits
     shards 2
     endless
+    soon 20 eval 'tf-ps list -c c >list && awk "/^ps:1/ && \$5 > 20 { n++ } END { exit !n }" list'
     kill -9 "${pid[ps:0]}"
     before=$(date +%s%N)
     wait "$worker" || status=$?
@@ -274,7 +275,12 @@ endless() {
     grep -qE "^tf-exec: worker:0: step [0-9]+: (ps:1: )?($send)?$peer" w.err
     (((after - before) / 1000000 < 2500)) # 10 ms on a machine that is idle; the lease is 3 s
     serve tf-ps ps:0                       # what is left of the socket does not hinder
-    work 0 -g parts.tfg --run train --feed <(cd "$root/examples" && feed --rows 1-64 --batch 64)
+    (cd "$root/examples" && feed --rows 1-64 --batch 64) >one.rec
+    run --separate-stderr work 0 -g parts.tfg --run train --feed one.rec -o fetches
+    [ "$status" -eq 65 ] # what the other has learned is not lost without a word
+    [[ $stderr == *" was trained ("*" updates), and init would set both: "* ]]
+    tf-ps reset -c c
+    work 0 -g parts.tfg --run train --feed one.rec -o fetches
 }
 
 @test "a frozen shard is found by its lease" {

@@ -125,3 +125,45 @@ END
     [[ $stderr == *"nothing saved: "*"'u'"*"has no value" ]]
     [ ! -e x.ckpt ]
 }
+
+@test "shards that are started by hand: init is refused where it would set what was trained" {
+    cat >model.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {-1}}
+local sum = 0
+for i = 1, D.n do sum = sum + variable{name = "v" .. i, shape = {}, init = 0.5} end
+entry.train = minimize(Square(sum - Mean(x, 0)), optim.sgd{rate = 0.01})
+END
+    printf 'task ps:0 unix:p0\ntask ps:1 unix:p1\ntask worker:0 unix:w0\n' >c
+    for n in 3 4; do
+        tf-graph -D n=$n model.lua | tf-opt | tf-replicate --mode async --workers 1 |
+            tf-place -c c | tf-part >parts$n
+    done
+    seq 50 >x.csv
+    tf-data csv x.csv x=1 >x.rec
+    export TF_JOB=job
+    tf-ps init -c c
+    for i in 0 1; do tf-ps serve --task ps:$i --save ck 3>&- & done
+    tf-exec -q -g parts3 --task worker:0 --run train --feed x.rec
+    [ "$(tf-ps list | awk '{ print $3, $5 }' | sort -u | tail -3)" = "v1 51
+v2 51
+v3 51" ]
+    tf-ps save ck
+    tf-ps get v1 >v1.rec
+    run --separate-stderr tf-exec -q -g parts4 --task worker:0 --run train --feed x.rec
+    [ "$status" -eq 65 ]
+    [[ $stderr == "tf-exec: worker:0: 'v4' has no value, but 'v"?"' was trained (51 updates), and \
+init would set both: "* ]]
+    tf-ps get v1 | cmp - v1.rec
+    tf-ps stop
+    wait
+    for i in 0 1; do tf-ps serve --task ps:$i --save ck --resume 3>&- & done
+    run --separate-stderr tf-exec -q -g parts4 --task worker:0 --run train --feed x.rec
+    [ "$status" -eq 65 ]
+    tf-ps get v1 | cmp - v1.rec
+    tf-ps reset
+    tf-exec -q -g parts4 --task worker:0 --run train --feed x.rec
+    [ "$(tf-ps get v1 | tf-show --json | jq .v1)" = 0.5 ]
+    [ "$(tf-ps list | grep -c '^ps:')" -eq 4 ]
+    tf-ps stop
+    wait
+}

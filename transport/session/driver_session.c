@@ -245,7 +245,8 @@ int driver_session_ask(struct driver_session *session, int i, const struct drive
     msgpack_packer *packer =
         asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
     if (packer) {
-        ask->pack(ask->context, packer);
+        if (ask->pack)
+            ask->pack(ask->context, packer);
         conns_call(session->options.conns, &asked.call, &tensor, ask->value || writer);
     }
     stream_writer_free(writer);

@@ -59,7 +59,7 @@ int driver_session_find(const struct driver_session *session, const char *name);
 struct driver_ask {
     const char *verb;
     int n_fields;
-    void (*pack)(void *context, msgpack_packer *packer);
+    void (*pack)(void *context, msgpack_packer *packer); /* NULL: no fields */
     void *context;
     const struct tensor *value; /* sent with the request, or */
     const struct graph *graph;  /* sent as bytes; both NULL: neither */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/session/worker.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -398,15 +399,15 @@ static int is_ready(struct driver *driver, bool *ready, struct error *err)
     return code;
 }
 
-/* Returns a variable that has no value, for messages. */
+/* Returns a shard's variable that has no value, for messages. */
 static const struct node *first_without_value(struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct saved_variable saved = {.node = graph_node(graph, (int)i)};
         struct error ignored = ERROR_INIT;
-        bool lacks = node_is(saved.node, "Variable") && !worker_take(worker, &saved, &ignored) &&
-                     saved.value.type == DTYPE_INVALID;
+        bool lacks = node_is(saved.node, "Variable") && worker_task_of(worker, saved.node) >= 0 &&
+                     !worker_take(worker, &saved, &ignored) && saved.value.type == DTYPE_INVALID;
         tensor_release(&saved.value);
         if (lacks)
             return saved.node;
@@ -444,6 +445,60 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
     return code;
 }
 
+/* ---- init, which would set variables that were trained ---- */
+
+/* A variable may have so many updates by workers that died within init. */
+#define INITIAL_UPDATES 16
+
+struct trained {
+    const struct graph *graph;
+    struct str name;
+    uint64_t updates; /* of that one */
+};
+
+static void see_variables(void *context, const struct record *reply)
+{
+    struct trained *found = context;
+    const msgpack_object *all = record_field(&reply->header, "variables");
+    struct arena arena = ARENA_INIT;
+    for (uint32_t i = 0; all && all->type == MSGPACK_OBJECT_ARRAY && i < all->via.array.size; i++) {
+        const msgpack_object *row = &all->via.array.ptr[i];
+        const char *name;
+        uint64_t updates;
+        bool has_value;
+        if (record_get_text(row, "name", &arena, &name) &&
+            record_get_bool(row, "initialized", &has_value) && has_value &&
+            record_get_uint(row, "updates", &updates) && updates > INITIAL_UPDATES &&
+            graph_find(found->graph, name)) {
+            str_clear(&found->name);
+            str_append(&found->name, name);
+            found->updates = updates;
+        }
+    }
+    arena_release(&arena);
+}
+
+/* A shard that lost its variables, or a checkpoint that lacks one which the graph has, must not
+ * cost what the others have learned. */
+static int check_untrained(struct worker *worker, struct error *err)
+{
+    struct trained found = {.graph = worker->options.graph, .name = STR_INIT};
+    const struct driver_ask list = {.verb = "list", .context = &found};
+    for (int i = 0; i < driver_session_tasks(worker->session); i++) {
+        struct error ignored = ERROR_INIT; /* tasks of workers have no list */
+        driver_session_ask(worker->session, i, &list, see_variables, &ignored);
+    }
+    const struct node *node = found.updates ? first_without_value(worker) : NULL;
+    if (node)
+        error_set(err, ERR_DATA,
+                  "%s: '%s' has no value, but '%s' was trained (%" PRIu64
+                  " updates), and init would set both: tf-ps put gives a value to one, tf-ps reset "
+                  "takes all of them",
+                  worker->member.task, node->name, str_text(&found.name), found.updates);
+    str_release(&found.name);
+    return err->code;
+}
+
 static int initialize(struct worker *worker, struct driver *driver,
                       const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
@@ -457,8 +512,9 @@ static int initialize(struct worker *worker, struct driver *driver,
         return err->code;
     if (origin->is_restored || origin->reader)
         return worker_take_states(worker, err);
-    int code = is_ready(driver, &ready, err);
-    return code || ready ? code : driver_initialize(driver, err);
+    if (is_ready(driver, &ready, err) || ready || check_untrained(worker, err))
+        return err->code;
+    return driver_initialize(driver, err);
 }
 
 /* The second tensor that join fetches is the number of this worker's pushes that count. */

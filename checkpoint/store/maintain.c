@@ -86,6 +86,17 @@ int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, 
 
 /* ---- copying ---- */
 
+static int read_chunk(void *source, size_t tensor, uint64_t chunk, void *data,
+                      struct digest *digest, struct error *err)
+{
+    struct checkpoint *from = source;
+    const struct chunk_place place = {.entry = (int)tensor, .chunk = chunk};
+    if (checkpoint_fetch_chunk(from, place.entry, chunk, data, err))
+        return err->code;
+    *digest = digest_of(data, checkpoint_chunk_size(from, &place));
+    return checkpoint_check_digest(from, place.entry, chunk, digest, err);
+}
+
 int checkpoint_copy_over(struct checkpoint *from, struct store *to,
                          const struct maintain_watch *watch, struct ckpt_manifest *saved,
                          struct error *err)
@@ -105,7 +116,9 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
                                    .blobs = m->blobs.items,
                                    .n_blobs = m->blobs.n,
                                    .progress = watch ? watch->progress : NULL,
-                                   .context = watch ? watch->context : NULL};
+                                   .context = watch ? watch->context : NULL,
+                                   .read = read_chunk,
+                                   .source = from};
     error_clear(err);
     for (size_t i = 0; i < n && !err->code; i++) {
         const struct manifest_tensor *t = from->entries.items[i].tensor;
@@ -113,7 +126,9 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
         tensors[i].name = t->name;
         tensors[i].updates = t->updates;
         tensors[i].slice = t->slice;
-        checkpoint_read(from, (int)i, &tensors[i].value, err);
+        tensors[i].value = (struct tensor){.type = t->type, .shape = t->shape};
+        if (t->type == STRING)
+            checkpoint_read(from, (int)i, &tensors[i].value, err);
     }
     if (!err->code)
         store_save(to, &request, saved, err);

@@ -39,8 +39,10 @@ struct store_save {
     bool is_there;
     struct save_again again;
     save_chunks chunks;
-    struct digest_item *items; /* of the chunks that are not reused */
+    struct digest_item *items;        /* of the chunks that are not reused, */
+    const struct save_chunk **wanted; /* which are these */
     size_t n_items;
+    void *data;          /* of a chunk that had to be read */
     uint64_t done;       /* bytes processed */
     uint64_t shards_new; /* bytes that the shards wrote */
     double started;
@@ -66,6 +68,30 @@ static int find_newest(struct store_save *s, struct error *err)
 }
 
 /* ---- second pass: chunks ---- */
+
+int save_stopped(const struct store *store, const struct save_request *request, struct error *err)
+{
+    return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved", store->name,
+                     request->step);
+}
+
+/* Returns item i with its data and its digest. */
+static int get_item(struct store_save *s, struct digest_pool *pool, size_t i,
+                    struct digest_item *item, struct error *err)
+{
+    const struct save_chunk *chunk = s->wanted[i];
+    if (pool)
+        digest_pool_wait(pool, i);
+    else if (s->items[i].data)
+        s->items[i].digest = digest_of(s->items[i].data, s->items[i].n);
+    else
+        s->request->read(s->request->source, chunk->tensor, chunk->index, s->data,
+                         &s->items[i].digest, err);
+    *item = s->items[i];
+    if (!item->data)
+        item->data = s->data;
+    return err->code;
+}
 
 /* `status` tells MDB_MAP_FULL from other errors. */
 static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item *item, int *status,
@@ -102,14 +128,13 @@ static int put_some(struct store_save *s, struct digest_pool *pool, size_t first
     if (store_begin(s->store, true, txn, err))
         return err->code;
     for (size_t i = first; i < end; i++) {
-        digest_pool_wait(pool, i);
-        if (put_item(s, *txn, &s->items[i], status, err))
+        struct digest_item item;
+        if (get_item(s, pool, i, &item, err) || put_item(s, *txn, &item, status, err))
             return err->code;
         const struct save_request *request = s->request;
-        s->done += s->items[i].n;
+        s->done += item.n;
         if (request->progress && !request->progress(request->context, s->done, s->manifest->bytes))
-            return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
-                             s->store->name, request->step);
+            return save_stopped(s->store, request, err);
         while (request->bytes_per_second > 0 && !(request->hurry && atomic_load(request->hurry)) &&
                s->started + (double)s->done / request->bytes_per_second > time_now())
             nanosleep(&look_again, NULL);
@@ -253,10 +278,13 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
         return err->code;
     uint64_t room = 0; /* bytes that may have to be written */
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
+    s->wanted = mem_array(s->chunks.n + 1, sizeof *s->wanted);
+    s->data = s->request->read ? mem_array(1, CHUNK_BYTES) : NULL;
     for (size_t i = 0; i < s->chunks.n; i++) {
         const struct save_chunk *chunk = &s->chunks.items[i];
         if (chunk->reused)
             continue;
+        s->wanted[s->n_items] = chunk;
         s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
         size_t page = s->store->page_bytes;
         room += (chunk->n + PAGES_HEADER_BYTES + page - 1) / page * page;
@@ -278,7 +306,8 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
     str_release(&text);
     if (err->code)
         return err->code;
-    struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
+    struct digest_pool *pool =
+        s->data ? NULL : digest_pool_new(s->items, s->n_items, s->request->threads);
     int code = ERR_DATA;
     /* Free pages may be too scattered: then tries again with more space. */
     for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
@@ -288,7 +317,8 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
         if (!code)
             code = put_all(s, pool, &status, err);
     }
-    digest_pool_free(pool);
+    if (pool)
+        digest_pool_free(pool);
     return code;
 }
 
@@ -322,6 +352,8 @@ int store_save(struct store *store, const struct save_request *request, struct c
     save_again_end(&s.again);
     vec_release(&s.chunks);
     mem_free(s.items);
+    mem_free(s.wanted);
+    mem_free(s.data);
     return err->code;
 }
 

@@ -10,7 +10,7 @@
 struct save_tensor {
     const char *container, *name;
     uint64_t updates;
-    struct tensor value; /* host memory, row-major; must not change during the call */
+    struct tensor value; /* host memory, row-major; must not change during the call; see read */
     struct variable_slice slice;
 };
 
@@ -42,6 +42,13 @@ struct save_request {
     double bytes_per_second;  /* 0: no limit, */
     const atomic_bool *hurry; /* no limit once true, as somebody waits; NULL: nobody does */
     int threads;              /* for digests; 0: one per core */
+
+    /* Gives chunk `chunk` of a tensor whose value has no data (numbers only), and its digest, so
+     * that not all values have to be in memory. It is called by one thread, in order, at most twice
+     * for a chunk. NULL: all have data. */
+    int (*read)(void *source, size_t tensor, uint64_t chunk, void *data, struct digest *digest,
+                struct error *err);
+    void *source;
 
     /* Called between chunks with the bytes processed so far. Returning false ends the save with
      * ERR_CANCELLED, without a trace. NULL: nobody is told. */

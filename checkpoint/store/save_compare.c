@@ -45,14 +45,17 @@ static void list(const struct save_request *request, struct ckpt_manifest *newes
     for (size_t i = 0; i < request->n_tensors; i++) {
         const struct save_tensor *t = &request->tensors[i];
         const struct manifest_tensor *before = ckpt_manifest_find(newest, t->container, t->name);
-        if (before && before->bytes != tensor_bytes(&t->value))
+        if (before && (before->bytes != tensor_bytes(&t->value) || !t->value.data))
             before = NULL;
         /* Adds the chunks of a tensor; `before` is the tensor in the newest checkpoint, NULL if
          * missing or of another size. */
         uint64_t bytes = tensor_bytes(&t->value);
         for (uint64_t k = 0; k < chunk_count(bytes); k++) {
-            struct save_chunk chunk = {.data = (const char *)t->value.data + k * CHUNK_BYTES,
+            const char *data = t->value.data;
+            struct save_chunk chunk = {.data = data ? data + k * CHUNK_BYTES : NULL,
                                        .n = chunk_size(bytes, k),
+                                       .tensor = i,
+                                       .index = k,
                                        .offset = CHUNK_NOWHERE};
             if (before) {
                 chunk.digest = before->chunks[k];
@@ -73,6 +76,25 @@ static int compare_chunk(void *context, uint64_t i, struct error *err)
     return 0;
 }
 
+/* Looks for chunks that have no data here; `data` has place for one. */
+static int find_chunks(struct store *store, MDB_txn *txn, const struct save_request *request,
+                       save_chunks *chunks, void *data, struct error *err)
+{
+    for (size_t i = 0; i < chunks->n && !err->code; i++) {
+        struct save_chunk *chunk = &chunks->items[i];
+        if (chunk->data)
+            continue;
+        struct digest_item item = {.data = data, .n = chunk->n};
+        if (request->progress && !request->progress(request->context, 0, 0))
+            return save_stopped(store, request, err);
+        if (!request->read(request->source, chunk->tensor, chunk->index, data, &item.digest, err)) {
+            chunk->digest = item.digest;
+            chunk->reused = save_is_stored(store, txn, &item);
+        }
+    }
+    return err->code;
+}
+
 int save_compare(struct store *store, const struct save_request *request,
                  struct ckpt_manifest *newest, save_chunks *chunks, struct error *err)
 {
@@ -89,6 +111,11 @@ int save_compare(struct store *store, const struct save_request *request,
             chunk->offset = CHUNK_NOWHERE; /* it is damaged, and is written again */
     }
     checkpoint_parallel(request->threads, chunks->n, compare_chunk, &comparison, err);
+    if (request->read && newest->sequence) { /* an empty store has none of them */
+        void *data = mem_array(1, CHUNK_BYTES);
+        find_chunks(store, txn, request, chunks, data, err);
+        mem_free(data);
+    }
     store_abort(store, txn);
-    return 0;
+    return err->code;
 }

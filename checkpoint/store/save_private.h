@@ -12,8 +12,10 @@
 #define CHUNK_NOWHERE UINT64_MAX
 
 struct save_chunk {
-    const void *data;
+    const void *data; /* NULL: request->read has it */
     size_t n;
+    size_t tensor;        /* which of the request's, */
+    uint64_t index;       /* and which chunk of that */
     struct digest digest; /* of the newest checkpoint's chunk at this place */
     uint64_t offset;      /* of that chunk in the file; CHUNK_NOWHERE: there is none */
     bool reused;          /* that chunk has the same bytes */
@@ -22,9 +24,13 @@ struct save_chunk {
 typedef VEC(struct save_chunk) save_chunks;
 
 /* Lists the chunks of all tensors in order, and compares each with the chunk at its place in
- * `newest`: byte by byte, up to the first that differs. */
+ * `newest`: byte by byte, up to the first that differs. One that has to be read first is looked for
+ * in the whole store, by its digest. */
 int save_compare(struct store *store, const struct save_request *request,
                  struct ckpt_manifest *newest, save_chunks *chunks, struct error *err);
+
+/* Sets the error of a save that `progress` has ended. */
+int save_stopped(const struct store *store, const struct save_request *request, struct error *err);
 
 /* ---- save_over.c ---- */
 

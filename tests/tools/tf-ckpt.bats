@@ -146,6 +146,23 @@ step 3  kept (last)" ]
     tf-ckpt diff store 3.ckpt
 }
 
+@test "copy holds a chunk of a checkpoint in memory, not all of it" {
+    local peak
+    cat >wide.lua <<'END'
+for i = 1, 30 do
+    variable{name = "w" .. i, shape = {500, 1000}, init = init.normal{stddev = 1}}
+end
+entry.train = {Const(0)}
+END
+    tf-graph wide.lua | tf-exec -q -g - --run train --steps 1 --save wide/ >fetches
+    [ "$(tf-ckpt list --json wide | jq .bytes)" -eq 60000000 ]
+    tf-ckpt init other
+    peak=$(env time -q -f %M tf-ckpt copy wide other 2>&1)
+    [ "$peak" -lt 45000 ]
+    tf-ckpt verify --data other
+    tf-ckpt diff wide other
+}
+
 @test "copy brings what the other store lacks" {
     fill store
     tf-ckpt init other

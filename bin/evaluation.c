@@ -189,15 +189,15 @@ static int gather_rows(void *context, uint64_t number, const struct tensor *rows
                        struct tensor *all, struct error *err)
 {
     struct evaluation *e = context;
-    const struct collective_key key = {"=scores", runner_meets_at(e->runner), number};
-    return e->runner->kind->gather_rows(e->runner, &key, rows, NULL, all, err);
+    const struct collective_call call = {.key = {"=scores", runner_meets_at(e->runner), number}};
+    return worker_exchange(e->runner->worker, call, rows, NULL, all, err);
 }
 
 /* Finds who evaluates after this step. *here is false where `last`, and others go on, and where one
  * of them was asked to end. */
 static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct error *err)
 {
-    const struct collective_key key = {"=evaluates", runner_meets_at(e->runner), 0};
+    const struct collective_call call = {.key = {"=evaluates", runner_meets_at(e->runner), 0}};
     const struct shape shape = shape_matrix(1, 2);
     struct tensor own, all = TENSOR_INIT;
     const int64_t number = strtoll(strchr(cluster_options.task, ':') + 1, NULL, 10);
@@ -205,8 +205,7 @@ static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct e
     if (tensor_alloc(&own, INT64, &shape, err))
         return err->code;
     memcpy(own.data, (const int64_t[]){number, tool_signal() != 0}, tensor_bytes(&own));
-    if (!e->runner->kind->gather_rows(e->runner, &key, &own, last ? here : NULL, &all, err) &&
-        *here) {
+    if (!worker_exchange(e->runner->worker, call, &own, last ? here : NULL, &all, err) && *here) {
         e->n_workers = all.shape.dims[0];
         for (int64_t k = 0; k < e->n_workers; k++) {
             e->place = tensor_get_int64(&all, 2 * k) == number ? k : e->place;
@@ -221,14 +220,14 @@ static int meet_evaluators(struct evaluation *e, bool last, bool *here, struct e
 /* Who saves has read how the rules stand, for all. */
 static int share_history(struct evaluation *e, uint64_t which, struct str *lines, struct error *err)
 {
-    const struct collective_key key = {"=evaluations", e->training->step, which};
+    const struct collective_call call = {.key = {"=evaluations", e->training->step, which}};
     const struct shape shape = shape_vector((int64_t)lines->n);
     struct tensor own, all = TENSOR_INIT;
     if (tensor_alloc(&own, UINT8, &shape, err))
         return err->code;
     memcpy(own.data, str_text(lines), lines->n);
     str_clear(lines);
-    if (!e->runner->kind->gather_rows(e->runner, &key, &own, NULL, &all, err))
+    if (!worker_exchange(e->runner->worker, call, &own, NULL, &all, err))
         str_append_bytes(lines, all.data, tensor_bytes(&all));
     tensor_release(&own);
     tensor_release(&all);
@@ -411,14 +410,13 @@ int evaluation_begin(struct evaluation *e, struct error *err)
 {
     if (!evaluation_options.entry)
         return 0;
-    bool together = e->runner->kind->goes_together && e->runner->kind->goes_together(e->runner);
+    bool together = runner_goes_together(e->runner);
     if (evaluation_options.split && !together)
         return error_set(err, ERR_USAGE,
                          "%s: --eval-split: the workers of this graph do not go on "
                          "together",
                          e->driver.name);
-    bool has_all =
-        !e->runner->kind->has_all_variables || e->runner->kind->has_all_variables(e->runner);
+    bool has_all = runner_has_all_variables(e->runner);
     if (e->reduced && (!has_all || (together && !evaluation_options.split)))
         return error_set(err, ERR_USAGE,
                          "%s: --reduce: not all workers would change '%s' of their own: "

@@ -3,28 +3,56 @@
 
 #include <inttypes.h>
 
+#include "base/memory.h"
+#include "bin/cluster_options.h"
 #include "cli/record_file.h"
+#include "exec/state/saver.h"
+#include "graph/holders.h"
+#include "graph/task.h"
+
+struct runner *runner_new(const struct runner_options *options)
+{
+    struct runner *r = mem_alloc(sizeof *r);
+    *r = (struct runner){.options = *options, .first = INT64_MAX};
+    r->worker = cluster_options.task ? mem_alloc(sizeof *r->worker) : NULL;
+    return r;
+}
+
+bool runner_has_all_variables(const struct runner *r)
+{
+    struct error ignored = ERROR_INIT;
+    char own[DEVICE_WORD_BYTES];
+    int index;
+    return !r->worker || (!task_parse(cluster_options.task, own, &index, &ignored) &&
+                          !holders_find_elsewhere(r->options.joined->graph, own, index));
+}
 
 int runner_open(struct runner *r, struct error *err)
 {
     struct saving *saving = r->options.saving;
-    if (!r->options.plan_only &&
-        (saving_check(saving, !r->kind->has_all_variables || r->kind->has_all_variables(r), err) ||
-         (saving->options->path && !saving->to_store &&
-          record_file_probe(saving->options->path, err))))
+    if (!r->options.plan_only && (saving_check(saving, runner_has_all_variables(r), err) ||
+                                  (saving->options->path && !saving->to_store &&
+                                   record_file_probe(saving->options->path, err))))
         return err->code;
-    return r->kind->open(r, err);
+    return (r->worker ? runner_open_worker : runner_open_session)(r, err);
 }
 
 void runner_close(struct runner *r)
 {
-    if (r)
-        r->kind->close(r);
+    if (!r)
+        return;
+    if (r->worker)
+        worker_close(r->worker);
+    else
+        session_free(r->options.driver->session);
+    device_set_release(&r->devices);
+    mem_free(r->worker);
+    mem_free(r);
 }
 
 bool runner_saves(const struct runner *r)
 {
-    return !r->kind->saves || r->kind->saves(r);
+    return !r->worker || worker_writes(r->worker);
 }
 
 /* ---- starting ---- */
@@ -48,7 +76,7 @@ static int begin(struct runner *r, struct error *err)
     bool is_file = from_reader && !origin.reader;
     if (is_file && tool_open_reader(r->options.tool, saving->options->restore, &origin.reader, err))
         return err->code;
-    code = r->kind->start(r, &origin, err);
+    code = (r->worker ? runner_start_worker : runner_start_session)(r, &origin, err);
     if (is_file)
         tool_close_reader(origin.reader);
     else if (from_reader)
@@ -67,24 +95,44 @@ int runner_start(struct runner *r, struct error *err)
 
 /* ---- running ---- */
 
+bool runner_goes_together(const struct runner *r)
+{
+    return r->worker && r->worker->collective;
+}
+
+bool runner_begins(struct runner *r)
+{
+    return r->worker ? worker_begins(r->worker, r->options.driver, tool_signal(), r->ends)
+                     : !runner_is_over(r);
+}
+
+bool runner_is_over(struct runner *r)
+{
+    /* workers that go on together end a step later, with all */
+    bool asked = tool_signal() || (r->ends && !runner_goes_together(r));
+    return r->worker ? worker_is_over(r->worker, r->options.driver, asked) : asked;
+}
+
 bool runner_saves_together(const struct runner *r)
 {
-    return r->kind->saves_together && r->kind->saves_together(r);
+    return r->worker && worker_shares_state(r->worker);
 }
 
 int runner_stepped(struct runner *r, bool is_last, struct error *err)
 {
-    return r->kind->stepped ? r->kind->stepped(r, is_last, err) : 0;
+    enum worker_moment moment = is_last ? MOMENT_LAST : MOMENT_STEPPED;
+    return r->worker ? worker_moment(r->worker, r->options.driver, moment, err) : 0;
 }
 
 bool runner_is_settled(const struct runner *r)
 {
-    return !r->kind->is_settled || r->kind->is_settled(r);
+    return !r->worker || worker_is_settled(r->worker, r->options.driver->step);
 }
 
 int64_t runner_meets_at(const struct runner *r)
 {
-    return r->kind->meets_at ? r->kind->meets_at(r) : r->options.driver->step;
+    int64_t step = r->options.driver->step;
+    return r->worker ? worker_average_step(r->worker, step) : step;
 }
 
 int runner_step(struct runner *r, struct error *err)
@@ -96,20 +144,20 @@ int runner_step(struct runner *r, struct error *err)
         while (again) {
             due = false;
             if ((runner_saves(r) && saving_is_due(r->options.saving, &due, err)) ||
-                r->kind->gather(r, due, &again, err))
+                worker_gather_state(r->worker, runner_meets_at(r), due, &again, err))
                 return err->code;
         }
         if (!due)
             return 0;
         int code = saving_step(r->options.saving, true, err);
-        return code ? code : r->kind->saved(r, err);
+        return code ? code : worker_cut_parts(r->worker, err);
     }
     return runner_saves(r) ? saving_step(r->options.saving, true, err) : 0;
 }
 
 bool runner_was_stopped(struct runner *r)
 {
-    r->was_stopped = !tool_signal() && !r->ends && r->kind->is_over(r);
+    r->was_stopped = !tool_signal() && !r->ends && runner_is_over(r);
     return r->was_stopped;
 }
 
@@ -129,6 +177,17 @@ static bool has_to_save(const struct runner *r)
     return r->options.saving->options->path && (runner_has_run(r) || !asked) && runner_saves(r);
 }
 
+static int write_all(struct runner *r, struct stream_writer *writer, struct error *err)
+{
+    const struct driver *driver = r->options.driver;
+    struct variable_store *variables = r->options.saving->variables;
+    if (r->worker)
+        return worker_save(r->worker, driver->step, writer, err);
+    return variables_check_all(variables, driver->graph, err)
+               ? err->code
+               : variables_save(variables, driver->step, writer, err);
+}
+
 static int save(struct runner *r, bool has_values, struct error *err)
 {
     struct record_file file;
@@ -143,7 +202,7 @@ static int save(struct runner *r, bool has_values, struct error *err)
     int code = record_file_open(&file, r->options.tool, r->options.saving->options->path, -1, err);
     if (code)
         return code;
-    code = r->kind->write(r, file.writer, err);
+    code = write_all(r, file.writer, err);
     if (!code)
         return record_file_commit(&file, err);
     record_file_discard(&file);
@@ -152,15 +211,16 @@ static int save(struct runner *r, bool has_values, struct error *err)
 
 static int leave(struct runner *r, int code, struct error *err)
 {
-    return r->kind->leave ? r->kind->leave(r, code, err) : code;
+    return r->worker ? runner_leave_worker(r, code, err) : code;
 }
 
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
-    if (has_values && runner_saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
+    if (has_values && runner_saves_together(r) &&
+        worker_gather_last(r->worker, runner_meets_at(r), has_to_save(r), err))
         return leave(r, err->code, err);
-    if (r->kind->goes_together && r->kind->goes_together(r))
+    if (runner_goes_together(r))
         return leave(r, save(r, has_values, err), err);
     code = leave(r, code, err);
     return !code || asked ? save(r, has_values, err) : code;

@@ -215,7 +215,7 @@ static int set_up(struct graph_execution *job, struct error *err)
                                      .check = check,
                                      .without = without,
                                      .plan_only = dump_plan};
-    job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
+    job->runner = runner_new(&options);
     job->evaluation.runner = job->runner;
     if (runner_open(job->runner, err))
         return err->code;
@@ -296,7 +296,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = open_writer(job, err);
     if (!code && !dump_plan && evaluation_is_here(&job->evaluation))
         code = evaluation_step(&job->evaluation, true, &runner->ends, err);
-    while (!code && more && !dump_plan && runner->kind->begins(runner)) {
+    while (!code && more && !dump_plan && runner_begins(runner)) {
         exec_life_go(&job->life, LIFE_STEPS);
         if (fetch_limit)
             code = tool_limit_output(job->tool, fetch_limit, err);
@@ -307,7 +307,7 @@ static int run_steps(struct graph_execution *job, struct error *err)
         progress_update(&job->progress, driver->step, "");
         if (!code)
             code = follow_step(job, false, err);
-        if (code || driver->step == job->limit || runner->kind->is_over(runner))
+        if (code || driver->step == job->limit || runner_is_over(runner))
             break;
         code = driver_next_feeds(driver, &more, err);
     }

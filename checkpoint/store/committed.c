@@ -1,12 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * A slot holds a magic number, the commit's number, sequence and step, the manifest's digest, the
- * meta page, and the SHA-256 of all these.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/store/committed.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,15 +14,15 @@
 
 #define MAGIC "TFCOMMIT"
 #define SLOT_BYTES 4096 /* at least what a disk writes at once */
-enum {
-    AT_TXN = 8,
-    AT_SEQUENCE = 16,
-    AT_STEP = 24,
-    AT_MANIFEST = 32,
-    AT_META = AT_MANIFEST + DIGEST_BYTES,
-    AT_DIGEST = AT_META + PAGES_META_BYTES,
-    RECORD_BYTES = AT_DIGEST + DIGEST_BYTES
+
+struct note_slot { /* as it lies in the file */
+    char magic[8];
+    struct commit_note note;
+    struct digest digest; /* SHA-256 of the members before it */
 };
+_Static_assert(sizeof(struct note_slot) ==
+                   8 + 3 * 8 + DIGEST_BYTES + PAGES_META_BYTES + DIGEST_BYTES,
+               "a slot has no holes");
 
 static int fail(struct error *err, const char *what)
 {
@@ -56,24 +53,19 @@ int committed_open(const char *folder, bool write, int *fd, struct error *err)
 
 int committed_read_slot(int fd, int slot, struct commit_note *c, bool *is_there, struct error *err)
 {
-    uint8_t bytes[RECORD_BYTES];
+    struct note_slot found;
     struct error failed = ERROR_INIT;
     *is_there = false;
-    if (pages_read(fd, bytes, sizeof bytes, (uint64_t)slot * SLOT_BYTES, &failed) == ERR_IO) {
+    if (pages_read(fd, &found, sizeof found, (uint64_t)slot * SLOT_BYTES, &failed) == ERR_IO) {
         *err = failed;
         return error_prefix(err, COMMITTED_FILE ": ");
     }
-    if (failed.code || memcmp(bytes, MAGIC, AT_TXN) != 0)
+    if (failed.code || memcmp(found.magic, MAGIC, sizeof found.magic) != 0)
         return 0;
-    struct digest found = digest_of(bytes, AT_DIGEST);
-    if (memcmp(&found, bytes + AT_DIGEST, sizeof found) != 0)
-        return 0;
-    *is_there = true;
-    c->txn = page_u64(bytes + AT_TXN);
-    c->sequence = (int64_t)page_u64(bytes + AT_SEQUENCE);
-    c->step = (int64_t)page_u64(bytes + AT_STEP);
-    memcpy(&c->manifest, bytes + AT_MANIFEST, DIGEST_BYTES);
-    memcpy(c->meta, bytes + AT_META, PAGES_META_BYTES);
+    struct digest digest = digest_of(&found, offsetof(struct note_slot, digest));
+    *is_there = digest_equal(&digest, &found.digest);
+    if (*is_there)
+        *c = found.note;
     return 0;
 }
 
@@ -94,34 +86,28 @@ int committed_read(int fd, struct commit_note *newest, bool *is_there, struct er
 }
 
 /* Writes the record of a slot. */
-static int write_slot(int fd, uint64_t slot, const uint8_t bytes[RECORD_BYTES], struct error *err)
+static int write_slot(int fd, uint64_t number, const struct note_slot *slot, struct error *err)
 {
-    return pages_write(fd, bytes, RECORD_BYTES, slot * SLOT_BYTES, err)
+    return pages_write(fd, slot, sizeof *slot, number * SLOT_BYTES, err)
                ? error_prefix(err, COMMITTED_FILE ": ")
                : 0;
 }
 
 int committed_write(int fd, const struct commit_note *c, struct error *err)
 {
-    uint8_t bytes[RECORD_BYTES];
-    memcpy(bytes, MAGIC, AT_TXN);
-    memcpy(bytes + AT_TXN, &c->txn, sizeof c->txn);
-    memcpy(bytes + AT_SEQUENCE, &c->sequence, sizeof c->sequence);
-    memcpy(bytes + AT_STEP, &c->step, sizeof c->step);
-    memcpy(bytes + AT_MANIFEST, &c->manifest, DIGEST_BYTES);
-    memcpy(bytes + AT_META, c->meta, PAGES_META_BYTES);
-    struct digest digest = digest_of(bytes, AT_DIGEST);
-    memcpy(bytes + AT_DIGEST, &digest, sizeof digest);
-    if (write_slot(fd, c->txn % COMMITTED_SLOTS, bytes, err))
+    struct note_slot slot = {.note = *c};
+    memcpy(slot.magic, MAGIC, sizeof slot.magic);
+    slot.digest = digest_of(&slot, offsetof(struct note_slot, digest));
+    if (write_slot(fd, c->txn % COMMITTED_SLOTS, &slot, err))
         return err->code;
     return fdatasync(fd) ? fail(err, "synchronising") : 0;
 }
 
 int committed_clear(int fd, struct error *err)
 {
-    static const uint8_t nothing[RECORD_BYTES];
+    const struct note_slot nothing = {0};
     for (uint64_t slot = 0; slot < COMMITTED_SLOTS; slot++)
-        if (write_slot(fd, slot, nothing, err))
+        if (write_slot(fd, slot, &nothing, err))
             return err->code;
     return fdatasync(fd) ? fail(err, "synchronising") : 0;
 }

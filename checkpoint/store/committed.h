@@ -22,11 +22,15 @@
 #define COMMITTED_FILE "committed"
 #define COMMITTED_SLOTS 2
 
-struct commit_note {
-    uint64_t txn;     /* the commit's number */
-    int64_t sequence; /* of the commit's head */
+struct store_head {
+    int64_t sequence; /* the last one assigned */
     int64_t step;     /* the newest manifest; -1: there is none */
     struct digest manifest;
+};
+
+struct commit_note {
+    uint64_t txn; /* the commit's number */
+    struct store_head head;
     uint8_t meta[PAGES_META_BYTES]; /* the meta page that the commit wrote */
 };
 

@@ -198,8 +198,8 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct commit_n
     if (store_read_head(store, txn, &head, err))
         return err->code;
     bool is_last = !last || last->txn < number ||
-                   (last->txn == number && last->sequence == head.sequence &&
-                    digest_equal(&last->manifest, &head.manifest));
+                   (last->txn == number && last->head.sequence == head.sequence &&
+                    digest_equal(&last->head.manifest, &head.manifest));
     if (own == number && is_last)
         return 0;
     error_set(&store->rolled_back, ERR_DATA, "%s: went back to commit %llu, step %lld", store->name,
@@ -208,7 +208,7 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct commit_n
         size_t used = strlen(store->rolled_back.text);
         snprintf(store->rolled_back.text + used, sizeof store->rolled_back.text - used,
                  "; the last one was %llu, step %lld; tf-ckpt repair mends it",
-                 (unsigned long long)last->txn, (long long)last->step);
+                 (unsigned long long)last->txn, (long long)last->head.step);
     }
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "checkpoint/store/committed.h"
 #include "checkpoint/store/store.h"
 
 #define STORE_FORMAT "1"
@@ -38,12 +39,6 @@ struct store {
     ino_t inode;
     int holders;
     struct store *next;
-};
-
-struct store_head {
-    int64_t sequence; /* the last one assigned */
-    int64_t step;     /* the newest manifest; -1: there is none */
-    struct digest manifest;
 };
 
 /* Not opened yet. */

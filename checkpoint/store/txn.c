@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/committed.h"
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
 #define GROWTH ((uint64_t)1 << 20)
-#define HEAD_BYTES (8 + 8 + DIGEST_BYTES)
+_Static_assert(sizeof(struct store_head) == 8 + 8 + DIGEST_BYTES, "a head is stored as it is");
 
 /* ---- errors ---- */
 
@@ -106,15 +105,10 @@ int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     struct commit_note committed;
     /* The commit's number, read from the tree itself, and its head. */
-    struct store_head head;
     committed.txn = txn ? mdb_txn_id(txn) : 0;
     MDB_val key = {1, (void *)"n"}, value = {sizeof committed.txn, &committed.txn};
-    if (!err->code && !store_read_head(store, txn, &head, err)) {
-        committed.sequence = head.sequence;
-        committed.step = head.step;
-        committed.manifest = head.manifest;
+    if (!err->code && !store_read_head(store, txn, &committed.head, err))
         store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
-    }
     if (err->code) {
         store_abort(store, txn);
         return err->code;
@@ -191,13 +185,11 @@ int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, 
 {
     MDB_val key = {1, (void *)"h"}, value;
     int status = mdb_get(txn, store->dbi, &key, &value);
-    if (status == MDB_NOTFOUND || (!status && value.mv_size != HEAD_BYTES))
+    if (status == MDB_NOTFOUND || (!status && value.mv_size != sizeof *head))
         return error_set(err, ERR_DATA, "%s: damaged: it has no head", store->name);
     if (status)
         return store_failed(store, status, "reading", err);
-    memcpy(&head->sequence, value.mv_data, 8);
-    memcpy(&head->step, (char *)value.mv_data + 8, 8);
-    memcpy(&head->manifest, (char *)value.mv_data + 16, DIGEST_BYTES);
+    memcpy(head, value.mv_data, sizeof *head);
     if (head->sequence < 0 || head->sequence == INT64_MAX || head->step < -1)
         return error_set(err, ERR_DATA, "%s: damaged: its head", store->name);
     return 0;
@@ -206,11 +198,7 @@ int store_read_head(struct store *store, MDB_txn *txn, struct store_head *head, 
 int store_write_head(struct store *store, MDB_txn *txn, const struct store_head *head,
                      struct error *err)
 {
-    uint8_t bytes[HEAD_BYTES];
-    MDB_val key = {1, (void *)"h"}, value = {HEAD_BYTES, bytes};
-    memcpy(bytes, &head->sequence, 8);
-    memcpy(bytes + 8, &head->step, 8);
-    memcpy(bytes + 16, &head->manifest, DIGEST_BYTES);
+    MDB_val key = {1, (void *)"h"}, value = {sizeof *head, (void *)(uintptr_t)head};
     return store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
 }
 

@@ -313,7 +313,7 @@ static void a_note_that_is_behind_is_of_a_kill(void **state)
         assert_int_equal(store_forget(store, (int64_t[]){9}, 1, &err), 0);
         store_close(store);
         read_note(&note);
-        assert_int_equal(note.step, 4);
+        assert_int_equal(note.head.step, 4);
     }
 }
 

@@ -53,7 +53,7 @@ int command_open_writing(struct command *c, const char *path, struct store **sto
 void command_measure(struct command *c, struct store *store)
 {
     manifest_vec all;
-    struct error ignored = ERROR_INIT, damaged = ERROR_INIT;
+    struct error ignored = ERROR_INIT;
     struct str file = STR_INIT;
     struct stat status;
     str_printf(&file, "%s/data.mdb", store_name(store));
@@ -61,7 +61,7 @@ void command_measure(struct command *c, struct store *store)
         c->metrics.store_bytes = (uint64_t)status.st_size;
     str_release(&file);
     c->metrics.newest = -1;
-    if (store_manifests(store, &all, &damaged, &ignored))
+    if (store_manifests(store, &all, NULL, &ignored))
         return;
     c->metrics.checkpoints = all.n;
     if (all.n) {

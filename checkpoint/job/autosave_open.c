@@ -82,11 +82,10 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     /* The run's earlier checkpoints count when a metric must be a new best. */
     manifest_vec all;
     struct store *store;
-    struct error damaged = ERROR_INIT;
     if (!store_open(a->options.path, NULL, &store, err)) {
         *err = *store_rolled_back(store); /* reported now, not at the first save */
         if (!err->code && !store_check_writer(store, &a->options.writer, err) &&
-            !store_manifests(store, &all, &damaged, err)) {
+            !store_manifests(store, &all, NULL, err)) {
             for (size_t i = 0; i < all.n; i++) {
                 double value;
                 if (a->options.best && run_equal(&all.items[i].run, &a->options.writer.run) &&

@@ -207,10 +207,9 @@ static int forget_unlisted(struct store *shard, const char *name, const struct s
                            struct error *err)
 {
     manifest_vec own;
-    struct error damaged = ERROR_INIT;
     VEC(int64_t) steps = VEC_INIT;
     bool newer_is_listed = false;
-    if (store_manifests(shard, &own, &damaged, err))
+    if (store_manifests(shard, &own, NULL, err))
         return err->code;
     for (size_t i = own.n; i-- > 0;) {
         if (may_be_listed(l, name, own.items[i].step, &own.items[i].digest))

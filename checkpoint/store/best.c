@@ -170,8 +170,7 @@ static void refuse_tag(const struct store *store, const manifest_vec *manifests,
 int store_named(struct store *store, const char *name, int64_t *step, struct error *err)
 {
     manifest_vec all;
-    struct error damaged = ERROR_INIT;
-    if (store_manifests(store, &all, &damaged, err))
+    if (store_manifests(store, &all, NULL, err))
         return err->code;
     const struct ckpt_manifest *m = ckpt_manifest_named(&all, name);
     if (m)
@@ -196,8 +195,7 @@ void ckpt_manifest_add_tags(struct ckpt_manifest *m, const struct ckpt_manifest 
 int store_tag(struct store *store, int64_t step, const char *tag, struct error *err)
 {
     manifest_vec all;
-    struct error damaged = ERROR_INIT;
-    if (store_manifests(store, &all, &damaged, err))
+    if (store_manifests(store, &all, NULL, err))
         return err->code;
     for (size_t i = 0; i < 2 * all.n && !err->code; i++) { /* a kill may leave it twice, not lost */
         struct ckpt_manifest *m = &all.items[i % all.n];

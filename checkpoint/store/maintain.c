@@ -62,10 +62,9 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
 int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err)
 {
     manifest_vec all;
-    struct error damaged = ERROR_INIT;
     VEC(int64_t) steps = VEC_INIT;
     size_t n_own = 0;
-    if (store_manifests(store, &all, &damaged, err))
+    if (store_manifests(store, &all, NULL, err))
         return err->code;
     const struct ckpt_manifest *best = best_of(&all);
     for (size_t i = 0; i < all.n; i++)

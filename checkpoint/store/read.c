@@ -142,7 +142,7 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     damage_vec damages;
     if (store_read_all(store, manifests, &damages, err))
         return err->code;
-    if (damages.n)
+    if (damages.n && damaged)
         *damaged = damages.items[0].err;
     vec_release(&damages);
     return 0;

@@ -127,10 +127,9 @@ int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run
 int store_check_alone(struct store *store, const struct ckpt_run *run, struct error *err)
 {
     manifest_vec all;
-    struct error damaged = ERROR_INIT;
     const struct ckpt_manifest *other = NULL;
     error_clear(err);
-    if (store_manifests(store, &all, &damaged, err))
+    if (store_manifests(store, &all, NULL, err))
         return err->code;
     for (size_t i = 0; i < all.n; i++)
         if (!run_equal(run, &all.items[i].run))

@@ -106,7 +106,7 @@ typedef VEC(struct store_damage) damage_vec;
 int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *damages,
                    struct error *err);
 
-/* The same, reporting only the first damage. */
+/* The same, reporting only the first damage; `damaged` NULL: none. */
 int store_manifests(struct store *store, manifest_vec *manifests, struct error *damaged,
                     struct error *err);
 void manifests_release(manifest_vec *manifests);

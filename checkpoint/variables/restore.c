@@ -146,9 +146,9 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
         return code; /* a graph that does not fit does not mean damage */
     /* Tries the ones before the newest, until one is intact. */
     manifest_vec all;
-    struct error damaged = ERROR_INIT, first = *err, other = ERROR_INIT;
+    struct error first = *err, other = ERROR_INIT;
     bool found = false;
-    if (store_manifests(store, &all, &damaged, &other))
+    if (store_manifests(store, &all, NULL, &other))
         return err->code;
     restored->passed_over = first;
     for (size_t i = all.n; i-- > 0 && !found;) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bin/ckpt_verbs.h"
+#include "bin/ps_value.h"
 #include "checkpoint/formats/bundle.h"
 #include "checkpoint/formats/export.h"
 #include "cli/output.h"
@@ -13,23 +14,18 @@
 int ckpt_cat(struct ckpt_work *job, struct error *err)
 {
     struct source source;
-    FILE *out;
+    struct tensor value;
     const char *name = job->command.operands[1];
     bool npy = tool_output && str_ends(tool_output, ".npy");
-    if (npy ? tool_open_text(job->tool, &out, err) : tool_open_writer(job->tool, 1, err))
+    if (!npy && tool_open_writer(job->tool, 1, err)) /* in which a failure is told */
         return err->code;
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    if (npy) {
-        source_export_npy(&source, name, out, err);
-    } else {
-        struct named_tensor t = {.name = name};
-        int i = source_find_whole(&source, name, err);
-        if (i >= 0 && !source_read(&source, (size_t)i, &t.tensor, err)) {
-            stream_begin(job->tool->writer, RECORD_TENSOR, 0);
-            stream_write(job->tool->writer, &t, 1, err);
-            tensor_release(&t.tensor);
-        }
+    int i = source_find_whole(&source, name, err);
+    if (i >= 0 && !source_read(&source, (size_t)i, &value, err)) {
+        if (ps_write_value(job->tool, name, &value, err) == ERR_DATA) /* .npy lacks its type */
+            error_prefix(err, "%s: '%s': ", source.name, name);
+        tensor_release(&value);
     }
     source_close(&source);
     return err->code;

@@ -14,7 +14,7 @@ int ps_write_value(struct tool *tool, const char *name, const struct tensor *val
     FILE *out;
     if (tool_output && str_ends(tool_output, ".npy"))
         return tool_open_text(tool, &out, err) ? err->code : npy_write(out, value, err);
-    if (tool_open_writer(tool, 1, err))
+    if (!tool->writer && tool_open_writer(tool, 1, err))
         return err->code;
     stream_begin(tool->writer, RECORD_TENSOR, 0);
     return stream_write(tool->writer, &named, 1, err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads and writes values of variables as files, for tf-ps get and put.
+ * Reads and writes values of variables as files, for tf-ps get and put, and tf-ckpt cat.
  */
 #ifndef TF_BIN_PS_VALUE_H
 #define TF_BIN_PS_VALUE_H
 
 #include "cli/tool.h"
 
-/* Writes the value to the tool's output: a record, or an array if its name ends in .npy. */
+/* Writes the value to the tool's output: a record, also if its writer is open already, or an array
+ * if its name ends in .npy. */
 int ps_write_value(struct tool *tool, const char *name, const struct tensor *value,
                    struct error *err);
 

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "checkpoint/formats/bundle.h"
-#include "wire/npy.h"
 
 struct exporter {
     struct source *source;
@@ -66,17 +65,5 @@ int source_export(struct source *s, enum export_form form, const struct export_f
     if (err->code && !exporting.unread)
         error_prefix(err, "%s: ", files->name);
     mem_free(entries);
-    return err->code;
-}
-
-int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
-{
-    struct tensor value;
-    int i = source_find_whole(s, name, err);
-    if (i < 0 || source_read(s, (size_t)i, &value, err))
-        return err->code;
-    if (npy_write(file, &value, err))
-        error_prefix(err, "%s: '%s': ", s->name, name);
-    tensor_release(&value);
     return err->code;
 }

@@ -22,7 +22,4 @@ int source_export(struct source *source, enum export_form form, const struct exp
 int source_write_records(struct source *source, int fd, const char *name, const char *producer,
                          struct error *err);
 
-/* Writes one tensor, by its name, as .npy. */
-int source_export_npy(struct source *source, const char *name, FILE *file, struct error *err);
-
 #endif

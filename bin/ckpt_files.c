@@ -48,11 +48,6 @@ static int close_file(const char *path, FILE *file, struct error *err)
     return err->code;
 }
 
-static void say_left_out(void *context, const char *line)
-{
-    tool_say(context, "%s", line);
-}
-
 /* Writes an export. A bundle's data gets its name before the index that refers to it. */
 static int write_file(struct ckpt_work *job, struct source *source, const char *path,
                       struct error *err)
@@ -64,7 +59,7 @@ static int write_file(struct ckpt_work *job, struct source *source, const char *
     if (export_form_find(path, &form, err))
         return err->code;
     if (form == EXPORT_NPZ || form == EXPORT_SAFETENSORS)
-        source_drop_texts(source, say_left_out, job->tool);
+        source_drop_texts(source, tool_say_line, job->tool);
     const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
     if (!open_file(path, &output, &files.file, err) &&
         !(data_path && open_file(data_path, &data_output, &files.data, err)))

@@ -11,22 +11,15 @@ struct cluster_options cluster_options = {.parent_pipe = -1};
 
 static void cluster_waiting(void *context, const char *whom, const char *text)
 {
-    const struct tool *tool = context;
     char line[512];
     (void)whom;
     snprintf(line, sizeof line, "%s: %s", cluster_options.task, text);
-    tool_say_waiting(tool, line);
+    tool_say_waiting(context, line);
 }
 
 static void cluster_tell(void *context, const char *text)
 {
     tool_say(context, "%s: %s", cluster_options.task, text);
-}
-
-static bool cluster_given_up(void *context)
-{
-    (void)context;
-    return tool_signal() != 0;
 }
 
 struct member_options cluster_member(struct tool *tool)
@@ -40,12 +33,7 @@ struct member_options cluster_member(struct tool *tool)
                                    .lease = cluster_options.lease,
                                    .timeout = cluster_options.timeout,
                                    .news = {cluster_waiting, cluster_tell, tool},
-                                   .given_up = cluster_given_up};
-}
-
-static void client_waiting(void *context, const char *text)
-{
-    tool_say_waiting(context, text);
+                                   .given_up = tool_is_asked};
 }
 
 struct client_options cluster_client(struct tool *tool)
@@ -57,19 +45,14 @@ struct client_options cluster_client(struct tool *tool)
                                    .task = cluster_options.task,
                                    .producer = tool->table->tool,
                                    .timeout = cluster_options.timeout,
-                                   .waiting = client_waiting,
+                                   .waiting = tool_say_waiting,
                                    .context = tool};
 }
 
-void cluster_ready(const struct tool *tool, const char *task, const char *address)
+void cluster_ready(void *tool, const char *task, const char *address)
 {
     tool_end_late(false);
     tool_say(tool, "%s: ready on %s", task, address);
-}
-
-static void cluster_say_ready(void *context, const char *task, const char *address)
-{
-    cluster_ready(context, task, address);
 }
 
 static atomic_bool cancelled;
@@ -94,7 +77,7 @@ struct serve_options cluster_serving(struct tool *tool, int threads, bool determ
                                   .threads = threads,
                                   .deterministic = deterministic,
                                   .stop_fd = tool_stop_fd(),
-                                  .ready = cluster_say_ready,
+                                  .ready = cluster_ready,
                                   .context = tool};
 }
 

@@ -28,7 +28,7 @@ int cluster_catch_signals(struct error *err);
 const atomic_bool *cluster_cancelled(void);
 struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic);
 /* Reports that the task is ready: the minimum that serve_options.ready must do. */
-void cluster_ready(const struct tool *tool, const char *task, const char *address);
+void cluster_ready(void *tool, const char *task, const char *address);
 
 /* Holds the parent-death pipe, if --parent-pipe was given. */
 int cluster_hold_parent_pipe(struct error *err);

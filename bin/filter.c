@@ -17,6 +17,11 @@ void filter_add(struct filter *f, struct graph *graph)
         vec_push(&f->made, graph);
 }
 
+void filter_print_line(const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+}
+
 int filter_read_model(struct filter *f, struct error *err)
 {
     if ((f->cluster_path && cluster_read(&f->cluster, f->cluster_path, err)) ||

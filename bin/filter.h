@@ -36,6 +36,9 @@ int filter_read_model(struct filter *filter, struct error *err);
 /* Adds a graph to `made`; NULL: none. */
 void filter_add(struct filter *filter, struct graph *graph);
 
+/* Prints a line for the user, of a script or of a pass that explains, on stderr. */
+void filter_print_line(const char *line);
+
 /* Returns the graph that was made last, or that was read. */
 struct graph *filter_last(const struct filter *filter);
 

@@ -59,12 +59,6 @@ static void draw(void *context, const struct watch_state *state)
     watch_line_draw(&watching->progress, state);
 }
 
-static bool is_stopped(void *context)
-{
-    (void)context;
-    return tool_signal() != 0;
-}
-
 int ps_watch(struct ps_call *call, struct error *err)
 {
     struct tool *tool = call->tool;
@@ -76,7 +70,7 @@ int ps_watch(struct ps_call *call, struct error *err)
                                     .lease = cluster_options.lease,
                                     .line = print_line,
                                     .state = draw,
-                                    .ends = is_stopped,
+                                    .ends = tool_is_asked,
                                     .context = &watching};
     if (check_job(err) || tool_open_text(tool, &watching.out, err))
         return err->code;

@@ -345,11 +345,6 @@ static int flush_writer(void *context, struct error *err)
     return tool->writer ? stream_flush(tool->writer, err) : 0;
 }
 
-static void say(void *context, const char *line)
-{
-    tool_say(context, "%s", line);
-}
-
 /* The reader of the feed may end before it, as with tf-exec --stop-when: this is no failure. */
 static void end_well(int number)
 {
@@ -391,7 +386,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     }
     request.wait = flush_writer;
     request.wait_context = tool;
-    request.csv.say = say;
+    request.csv.say = tool_say_line;
     request.csv.say_context = tool;
     int code = parse_request(n, operands, &arena, err);
     if (!code)

@@ -366,11 +366,6 @@ static int serve_drivers(struct tool *tool, struct error *err)
     return serve(&options, err);
 }
 
-static void exec_say(void *context, const char *line)
-{
-    tool_say(context, "%s", line);
-}
-
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     static struct graph_execution job; /* the timer of --grace may outlive this function */
@@ -385,7 +380,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     job.saving = (struct saving){.options = &save_options,
                                  .owner = tool->table->tool,
                                  .producer = tool_provenance(tool),
-                                 .say = exec_say,
+                                 .say = tool_say_line,
                                  .context = tool,
                                  .driver = &job.driver};
     job.evaluation =

@@ -49,15 +49,10 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-static void print_line(const char *line)
-{
-    fprintf(stderr, "%s\n", line);
-}
-
 static int extend(struct filter *filter, struct error *err)
 {
     struct graph *graph = filter->graph;
-    struct script_options options = {.seed = seed, .print = print_line};
+    struct script_options options = {.seed = seed, .print = filter_print_line};
     struct script *script = script_new(graph, &options, err);
     if (!script)
         return err->code;

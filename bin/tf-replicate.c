@@ -123,11 +123,6 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
-static void print_line(const char *line)
-{
-    fprintf(stderr, "%s\n", line);
-}
-
 /* Checks a number. 0 is refused, so that from here on it stands for one that was not given. */
 static int read_number(const char *name, const char *what, int most, int64_t *number,
                        struct error *err)
@@ -202,7 +197,7 @@ static int read_options(struct error *err)
     options.timeout = timeout;
     options.entry = entry;
     options.assume = assume;
-    options.explain = explain ? print_line : NULL;
+    options.explain = explain ? filter_print_line : NULL;
     if (compress)
         options.wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;

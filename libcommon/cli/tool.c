@@ -138,21 +138,10 @@ static void print_log(enum log_level level, const char *text, void *context)
     write_text("", "", text);
 }
 
-static void print_waiting(void *context, const char *line)
-{
-    tool_say(context, "%s", line);
-}
-
-static bool is_asked(void *context)
-{
-    (void)context;
-    return tool_signal();
-}
-
 void tool_wait_silently(const struct tool *tool)
 {
     if (!tool->verbose && !isatty(STDERR_FILENO))
-        patience_set_handler(&(struct patience_handler){NULL, is_asked, NULL});
+        patience_set_handler(&(struct patience_handler){NULL, tool_is_asked, NULL});
 }
 
 int tool_main(const struct option_table *table,
@@ -180,7 +169,7 @@ int tool_main(const struct option_table *table,
     int code = options_parse(table, argc, argv, &n_operands, &shown, &err);
     tool.verbose = tool_verbose;
     tool.quiet = tool_quiet;
-    patience_set_handler(&(struct patience_handler){print_waiting, is_asked, &tool});
+    patience_set_handler(&(struct patience_handler){tool_say_line, tool_is_asked, &tool});
     if (!code && !shown)
         code = run(&tool, n_operands, argv, &err);
     code = tool_finish(&tool, code, &err);
@@ -219,7 +208,7 @@ void tool_say(const struct tool *tool, const char *format, ...)
     write_text(tool->table->tool, ": ", text);
 }
 
-void tool_say_waiting(const struct tool *tool, const char *text)
+void tool_say_waiting(void *tool, const char *text)
 {
     static time_t told;
     struct timespec now;

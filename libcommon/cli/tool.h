@@ -98,6 +98,11 @@ void tool_stamp(char text[TIME_STAMP_BYTES]);
 /* Prints a line on stderr for the user, prefixed with the tool's name; not with -q. */
 void tool_say(const struct tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same as a callback of libraries, whose context is the tool. */
+static inline void tool_say_line(void *tool, const char *line)
+{
+    tool_say(tool, "%s", line);
+}
 
 /* Returns whether to draw progress: stderr is a terminal, stdout is not a pipe, and no -q. */
 bool tool_shows_progress(const struct tool *tool);
@@ -108,6 +113,12 @@ bool tool_shows_progress(const struct tool *tool);
  * timeout(1) sends each twice. */
 void tool_catch_signals(void);
 int tool_signal(void);
+/* Returns whether there was one: a callback of libraries, without a context. */
+static inline bool tool_is_asked(void *unused)
+{
+    (void)unused;
+    return tool_signal();
+}
 
 /* Makes *flag, which must live as long as the process, true `seconds` (above 0) after the first
  * signal. Call it after tool_catch_signals. */
@@ -145,6 +156,6 @@ void tool_wait_silently(const struct tool *tool);
 
 /* For waits with texts of their own: prints what is waited for, once a second on a terminal, else
  * every five seconds. */
-void tool_say_waiting(const struct tool *tool, const char *text);
+void tool_say_waiting(void *tool, const char *text);
 
 #endif

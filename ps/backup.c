@@ -24,7 +24,7 @@ struct backup_fetch {
     struct ckpt_run run; /* the job's */
     int64_t index;       /* of the requested part */
     uint64_t n, done;    /* parts of the shard; bytes received */
-    VEC(struct save_tensor) tensors;
+    VEC(struct variable_record) tensors;
     VEC(const char *) names; /* of the shard's variables, in their order */
     struct arena arena;
     struct tail tail;  /* of the fetches, if there are any */
@@ -90,7 +90,7 @@ static void pack_part(void *context, msgpack_packer *packer)
 static void receive_part(void *context, const char *task, const struct record *reply)
 {
     struct backup_fetch *f = context;
-    struct save_tensor tensor = {.container = DEFAULT_CONTAINER};
+    struct variable_record tensor = {.container = DEFAULT_CONTAINER};
     int64_t updates = 0, n = 0;
     (void)task;
     record_get_int(&reply->header, "n", &n);

@@ -132,7 +132,7 @@ void shard_part(struct shard_query *query)
     struct shard_cut *cut = find(shard, query->folder, &err);
     size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->index;
     msgpack_packer *packer;
-    const struct save_tensor *tensor = cut && i < n ? &cut->cut.tensors.items[i] : NULL;
+    const struct variable_record *tensor = cut && i < n ? &cut->cut.tensors.items[i] : NULL;
     if (tensor) {
         struct named_tensor named = {tensor->name, tensor->value};
         packer = reply_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));

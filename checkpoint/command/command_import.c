@@ -5,8 +5,8 @@
 #include "checkpoint/store/save.h"
 
 /* `step` -1: the file does not name a step. */
-static int save(struct command *c, struct store *store, const struct save_tensor *tensors, size_t n,
-                int64_t step, struct error *err)
+static int save(struct command *c, struct store *store, const struct variable_record *tensors,
+                size_t n, int64_t step, struct error *err)
 {
     int64_t at = c->step >= 0 ? c->step : step;
     struct save_request request = {.step = at < 0 ? 0 : at,
@@ -33,12 +33,10 @@ static int import_source(struct command *c, struct store *store, struct error *e
     if (source_open(c->operands[0], &source, err))
         return err->code;
     size_t n = 0, all = source_join_slices(&source, err) ? 0 : source.tensors.n;
-    struct save_tensor *tensors = mem_array(all + 1, sizeof *tensors);
-    for (; n < all && !source_read(&source, n, &tensors[n].value, err); n++) {
-        const struct source_tensor *t = &source.tensors.items[n];
-        tensors[n].container = t->saved.container;
-        tensors[n].name = t->saved.name;
-        tensors[n].updates = t->saved.updates;
+    struct variable_record *tensors = mem_array(all + 1, sizeof *tensors);
+    for (; n < all && !err->code; n++) {
+        tensors[n] = manifest_tensor_record(&source.tensors.items[n].saved);
+        source_read(&source, n, &tensors[n].value, err);
     }
     if (!err->code)
         save(c, store, tensors, n, source.step, err);

@@ -22,12 +22,8 @@ int source_write_records(struct source *s, int fd, const char *name, const char 
 {
     struct stream_writer *writer = stream_writer_new(fd, name, producer, (int64_t)s->tensors.n);
     for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
-        const struct source_tensor *t = &s->tensors.items[i];
-        struct variable_record record = {.container = t->saved.container,
-                                         .name = t->saved.name,
-                                         .updates = t->saved.updates,
-                                         .step = s->step < 0 ? 0 : s->step,
-                                         .slice = t->saved.slice};
+        struct variable_record record = manifest_tensor_record(&s->tensors.items[i].saved);
+        record.step = s->step < 0 ? 0 : s->step;
         if (!source_read(s, i, &record.value, err)) {
             stream_write_variable(writer, &record, err);
             tensor_release(&record.value);

@@ -65,6 +65,13 @@ static int open_store(struct source *s, const char *path, int64_t step, struct e
 
 /* ---- files ---- */
 
+static void add(struct source *s, const struct variable_record *variable)
+{
+    struct source_tensor tensor = {
+        .saved = manifest_tensor_of(variable), .value = variable->value, .entry = -1};
+    vec_push(&s->tensors, tensor);
+}
+
 static int read_source(struct source *s, const char *path, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,15 +82,7 @@ static int read_source(struct source *s, const char *path, struct error *err)
     variable_records all = VEC_INIT;
     stream_read_variables(reader, &s->arena, &all, err);
     vec_each(v, &all) {
-        struct manifest_tensor saved = {.container = v->container,
-                                        .name = v->name,
-                                        .type = v->value.type,
-                                        .shape = v->value.shape,
-                                        .bytes = tensor_bytes(&v->value),
-                                        .updates = v->updates,
-                                        .slice = v->slice};
-        struct source_tensor tensor = {.saved = saved, .value = v->value, .entry = -1};
-        vec_push(&s->tensors, tensor);
+        add(s, v);
         s->step = v->step;
     }
     vec_release(&all);
@@ -123,15 +122,12 @@ static int read_archive(struct source *s, const char *path, struct error *err)
     vec_each(t, &archive.tensors) {
         /* "scratch:W" is W in the container scratch. */
         const char *colon = strchr(t->name, ':');
-        struct manifest_tensor saved = {
+        const struct variable_record variable = {
             .container = colon ? arena_strndup(&s->arena, t->name, (size_t)(colon - t->name))
                                : DEFAULT_CONTAINER,
             .name = arena_strdup(&s->arena, colon ? colon + 1 : t->name),
-            .type = t->tensor.type,
-            .shape = t->tensor.shape,
-            .bytes = tensor_bytes(&t->tensor)};
-        struct source_tensor tensor = {.saved = saved, .value = t->tensor, .entry = -1};
-        vec_push(&s->tensors, tensor);
+            .value = t->tensor};
+        add(s, &variable);
     }
     archive.tensors.n = 0; /* their values are the source's now */
     archive_release(&archive);

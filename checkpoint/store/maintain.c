@@ -102,7 +102,7 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
 {
     const struct ckpt_manifest *m = &from->manifest;
     size_t n = from->entries.n;
-    struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
+    struct variable_record *tensors = mem_array(n + 1, sizeof *tensors);
     struct save_request request = {.step = m->step,
                                    .run = m->run,
                                    .over = SAVE_OVER_ANY,
@@ -121,10 +121,7 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
     error_clear(err);
     for (size_t i = 0; i < n && !err->code; i++) {
         const struct manifest_tensor *t = from->entries.items[i].tensor;
-        tensors[i].container = t->container;
-        tensors[i].name = t->name;
-        tensors[i].updates = t->updates;
-        tensors[i].slice = t->slice;
+        tensors[i] = manifest_tensor_record(t);
         tensors[i].value = (struct tensor){.type = t->type, .shape = t->shape};
         if (t->type == STRING)
             checkpoint_read(from, (int)i, &tensors[i].value, err);

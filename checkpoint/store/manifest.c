@@ -315,6 +315,23 @@ struct saved_part manifest_tensor_part(const struct manifest_tensor *t)
                                .updates = t->updates};
 }
 
+struct variable_record manifest_tensor_record(const struct manifest_tensor *t)
+{
+    return (struct variable_record){
+        .container = t->container, .name = t->name, .updates = t->updates, .slice = t->slice};
+}
+
+struct manifest_tensor manifest_tensor_of(const struct variable_record *v)
+{
+    return (struct manifest_tensor){.container = v->container,
+                                    .name = v->name,
+                                    .type = v->value.type,
+                                    .shape = v->value.shape,
+                                    .bytes = tensor_bytes(&v->value),
+                                    .updates = v->updates,
+                                    .slice = v->slice};
+}
+
 int manifest_tensor_alloc(const struct manifest_tensor *t, struct tensor *value, struct error *err)
 {
     uint64_t offsets = (uint64_t)(shape_count(&t->shape) + 1) * 8;

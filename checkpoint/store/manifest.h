@@ -20,6 +20,7 @@
 #include "exec/state/saved_parts.h"
 #include "exec/state/variable.h"
 #include "tensor/tensor.h"
+#include "wire/record.h"
 
 struct manifest_tensor {
     const char *container, *name;
@@ -102,7 +103,10 @@ int manifest_tensor_check(const struct manifest_tensor *tensor, const struct ten
 /* Releases memory that was not filled with a valid value. */
 void manifest_tensor_discard(struct tensor *value);
 
-/* Returns the tensor as a part, which borrows from it. */
+/* Return the tensor as a part, or as a record without a value, and the tensor, without chunks, of a
+ * record; what is returned borrows from the argument. */
 struct saved_part manifest_tensor_part(const struct manifest_tensor *tensor);
+struct variable_record manifest_tensor_record(const struct manifest_tensor *tensor);
+struct manifest_tensor manifest_tensor_of(const struct variable_record *record);
 
 #endif

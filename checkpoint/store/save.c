@@ -158,15 +158,8 @@ static void list_tensors(struct store_save *s)
             s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
     m->tensors.n = 0;
     for (size_t i = 0; i < s->request->n_tensors; i++) {
-        const struct save_tensor *t = &s->request->tensors[i];
-        struct manifest_tensor entry = {.container = t->container,
-                                        .name = t->name,
-                                        .type = t->value.type,
-                                        .shape = t->value.shape,
-                                        .bytes = tensor_bytes(&t->value),
-                                        .updates = t->updates,
-                                        .slice = t->slice,
-                                        .chunks = digests};
+        struct manifest_tensor entry = manifest_tensor_of(&s->request->tensors[i]);
+        entry.chunks = digests;
         digests += chunk_count(entry.bytes);
         vec_push(&m->tensors, entry);
     }

@@ -7,13 +7,6 @@
 
 #include "checkpoint/store/store.h"
 
-struct save_tensor {
-    const char *container, *name;
-    uint64_t updates;
-    struct tensor value; /* host memory, row-major; must not change during the call; see read */
-    struct variable_slice slice;
-};
-
 /* What happens to an existing checkpoint of the same step. One with bitwise equal tensors stays as
  * it is, and counts as saved. A damaged one is replaced. */
 enum save_over {
@@ -26,9 +19,10 @@ struct save_request {
     int64_t step;
     struct ckpt_run run;
     enum save_over over;
-    int64_t time;         /* microseconds since 1970; 0: now */
-    const char *producer; /* tool, version and arguments */
-    const struct save_tensor *tensors;
+    int64_t time;                          /* microseconds since 1970; 0: now */
+    const char *producer;                  /* tool, version and arguments */
+    const struct variable_record *tensors; /* without steps; values in host memory, row-major, that
+                                            * do not change during the call */
     size_t n_tensors;
     const struct manifest_scalar *scalars;
     size_t n_scalars;

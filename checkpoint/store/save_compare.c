@@ -43,7 +43,7 @@ static void list(const struct save_request *request, struct ckpt_manifest *newes
                  save_chunks *chunks)
 {
     for (size_t i = 0; i < request->n_tensors; i++) {
-        const struct save_tensor *t = &request->tensors[i];
+        const struct variable_record *t = &request->tensors[i];
         const struct manifest_tensor *before = ckpt_manifest_find(newest, t->container, t->name);
         if (before && (before->bytes != tensor_bytes(&t->value) || !t->value.data))
             before = NULL;

@@ -60,12 +60,8 @@ int save_check_over(const struct store *store, const struct save_over_case *over
         same = !strcmp(mine->shards.items[i].name, there->shards.items[i].name) &&
                digest_equal(&mine->shards.items[i].manifest, &there->shards.items[i].manifest);
     for (size_t i = 0; same && i < request->n_tensors; i++) {
-        const struct save_tensor *t = &request->tensors[i];
-        const struct manifest_tensor like = {.type = t->value.type,
-                                             .shape = t->value.shape,
-                                             .bytes = tensor_bytes(&t->value),
-                                             .slice = t->slice};
-        same = is_like(&like, ckpt_manifest_find(over->there, t->container, t->name));
+        const struct manifest_tensor like = manifest_tensor_of(&request->tensors[i]);
+        same = is_like(&like, ckpt_manifest_find(over->there, like.container, like.name));
     }
     for (size_t i = 0; same && i < over->chunks->n; i++)
         same = over->chunks->items[i].reused;

@@ -9,8 +9,10 @@ void cut_take(struct variable_store *store, const variable_vec *variables, struc
     variable_snapshots_place(variables, &cut->snapshots);
     for (size_t i = 0; i < cut->snapshots.n; i++) {
         const struct variable_snapshot *snapshot = &cut->snapshots.items[i];
-        struct save_tensor tensor = {snapshot->variable->container, snapshot->variable->name,
-                                     snapshot->updates, TENSOR_INIT, snapshot->slice};
+        struct variable_record tensor = {.container = snapshot->variable->container,
+                                         .name = snapshot->variable->name,
+                                         .updates = snapshot->updates,
+                                         .slice = snapshot->slice};
         vec_push(&cut->tensors, tensor);
     }
     resource_snapshots_place(store, &cut->resources);
@@ -28,8 +30,8 @@ static int cut_part(struct resource_sink *sink, const char *container, const cha
 {
     struct part_writer *parts = (struct part_writer *)sink;
     struct cut *cut = parts->cut;
-    struct save_tensor part = {.container = arena_strdup(&cut->arena, container),
-                               .name = arena_strdup(&cut->arena, name)};
+    struct variable_record part = {.container = arena_strdup(&cut->arena, container),
+                                   .name = arena_strdup(&cut->arena, name)};
     if (value->buffer)
         tensor_share(&part.value, value);
     else if (tensor_copy(&part.value, value, err))

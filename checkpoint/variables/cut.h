@@ -14,7 +14,8 @@
 struct cut {
     struct variable_snapshots snapshots;
     struct resource_snapshots resources; /* until they are collected */
-    VEC(struct save_tensor) tensors; /* variables, then resources' parts; complete once collected */
+    VEC(struct variable_record)
+    tensors; /* variables, then resources' parts; complete once collected */
     struct arena arena;
 };
 

@@ -22,10 +22,10 @@ static int save(struct checkpoint_files *files, const char *path, int64_t step,
     const struct store_options options = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = "Save"};
     struct files *own = (struct files *)files;
-    struct save_tensor *values = mem_array((size_t)n + 1, sizeof *values);
+    struct variable_record *values = mem_array((size_t)n + 1, sizeof *values);
     struct store *store;
     for (int i = 0; i < n; i++)
-        values[i] = (struct save_tensor){
+        values[i] = (struct variable_record){
             .container = DEFAULT_CONTAINER, .name = tensors[i].name, .value = tensors[i].tensor};
     struct save_request request = {
         .step = step, .producer = own->producer, .tensors = values, .n_tensors = (size_t)n};

@@ -26,7 +26,7 @@
 struct bench {
     char folder[256], store[300], file[300];
     size_t bytes; /* of one tensor */
-    struct save_tensor tensors[TENSORS];
+    struct variable_record tensors[TENSORS];
     uint64_t new_bytes;
     int64_t step;
     uint64_t random;
@@ -56,7 +56,7 @@ static void make_tensors(struct bench *b)
     const struct shape shape = shape_matrix((int64_t)(b->bytes / ROW_BYTES), ROW_BYTES / 4);
     struct error err = ERROR_INIT;
     for (int i = 0; i < TENSORS; i++) {
-        b->tensors[i] = (struct save_tensor){.container = "default", .name = names[i]};
+        b->tensors[i] = (struct variable_record){.container = "default", .name = names[i]};
         must(tensor_alloc(&b->tensors[i].value, FLOAT32, &shape, &err), &err);
         fill(b, b->tensors[i].value.data, b->bytes);
     }

@@ -68,7 +68,7 @@ static void read_all(struct store *store)
 static void save(struct store *store)
 {
     static float numbers[4] = {1, 2, 3, 4};
-    const struct save_tensor one = {
+    const struct variable_record one = {
         .container = "default",
         .name = "w",
         .updates = 1,

@@ -51,13 +51,13 @@ static inline struct store *stores_open(const char *path, bool write)
 
 /* Three tensors, "a" to "c", whose values depend on the step: a of n floats, b of 3 ints that are
  * always the same, c without elements. */
-static inline void stores_values(struct save_tensor values[3], int64_t step, int64_t n)
+static inline void stores_values(struct variable_record values[3], int64_t step, int64_t n)
 {
     static const char *const names[] = {"a", "b", "c"};
     const struct shape shapes[] = {shape_vector(n), shape_vector(3), shape_matrix(0, 2)};
     struct error err = ERROR_INIT;
     for (int i = 0; i < 3; i++) {
-        values[i] = (struct save_tensor){
+        values[i] = (struct variable_record){
             .container = "default", .name = names[i], .updates = (uint64_t)step};
         assert_int_equal(tensor_alloc(&values[i].value, i == 1 ? INT32 : FLOAT32, &shapes[i], &err),
                          0);
@@ -69,7 +69,7 @@ static inline void stores_values(struct save_tensor values[3], int64_t step, int
         ((int32_t *)values[1].value.data)[i] = i;
 }
 
-static inline void stores_release(struct save_tensor values[3])
+static inline void stores_release(struct variable_record values[3])
 {
     for (int i = 0; i < 3; i++)
         tensor_release(&values[i].value);
@@ -78,7 +78,7 @@ static inline void stores_release(struct save_tensor values[3])
 static inline int stores_save(struct store *store, int64_t step, int64_t n,
                               struct ckpt_manifest *saved, struct error *err)
 {
-    struct save_tensor values[3];
+    struct variable_record values[3];
     const struct manifest_scalar loss = {"loss", 1.0 / (double)(step + 1)};
     const struct manifest_blob place = {"place", "row 7", 5};
     stores_values(values, step, n);
@@ -106,7 +106,7 @@ static inline void stores_must_save(struct store *store, int64_t step, int64_t n
 /* Returns 0 if the checkpoint is right, bit for bit; else the code, with the error. */
 static inline int stores_compare(struct checkpoint *c, int64_t n, struct error *err)
 {
-    struct save_tensor values[3];
+    struct variable_record values[3];
     int code = 0;
     stores_values(values, c->manifest.step, n);
     for (int i = 0; i < 3 && !code; i++) {

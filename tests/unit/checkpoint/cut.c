@@ -147,7 +147,7 @@ static void restore(const struct cut *cut, struct job *job)
     struct error err = ERROR_INIT;
     *job = (struct job){.store = variable_store_new()};
     for (size_t i = cut->snapshots.n; i < cut->tensors.n; i++) {
-        const struct save_tensor *part = &cut->tensors.items[i];
+        const struct variable_record *part = &cut->tensors.items[i];
         if (resource_restore(job->store, resource_kinds, part->container, part->name, &part->value,
                              &err))
             fail_msg("%s", err.text);

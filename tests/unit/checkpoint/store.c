@@ -85,7 +85,7 @@ static void what_is_there_is_not_written_again(void **state)
     struct store *store = stores_open(path, true);
     struct ckpt_manifest first, same, other;
     struct error err = ERROR_INIT;
-    struct save_tensor values[3];
+    struct variable_record values[3];
     stores_values(values, 1, MANY);
     struct save_request request = {.step = 1, .producer = "", .tensors = values, .n_tensors = 3};
     assert_int_equal(store_save(store, &request, &first, &err), 0);
@@ -129,7 +129,7 @@ static void strings_are_kept(void **state)
     struct store *store = stores_open(path, true);
     struct checkpoint *c;
     struct error err = ERROR_INIT;
-    struct save_tensor value = {.container = "c", .name = "words"};
+    struct variable_record value = {.container = "c", .name = "words"};
     struct tensor back;
     const char *const words[] = {"", "one", "two\n"};
     const struct shape shape = shape_vector(3);
@@ -196,7 +196,7 @@ static void save_shard(const char *shard, int64_t step)
 {
     struct store *store;
     struct error err = ERROR_INIT;
-    struct save_tensor value = {.container = "default", .name = shard};
+    struct variable_record value = {.container = "default", .name = shard};
     const struct store_options options = {.write = true, .owner = shard, .shard = shard};
     assert_int_equal(tensor_alloc(&value.value, INT64, &SHAPE_SCALAR, &err), 0);
     *(int64_t *)value.value.data = step;
@@ -248,7 +248,7 @@ static void what_is_stopped_leaves_no_trace(void **state)
 {
     (void)state;
     struct store *store = stores_open(path, true);
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct error err = ERROR_INIT;
     stores_must_save(store, 1, MANY);
     stores_values(values, 2, MANY);

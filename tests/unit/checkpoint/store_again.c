@@ -31,9 +31,9 @@ static double save_again(struct store *store, float value, const double *loss, b
     const struct manifest_scalar scalar = {"loss", loss ? *loss : 0};
     static const char *const shards[] = {"ps-0"};
     const struct store_options options = {.write = true, .owner = "shard", .shard = "ps-0"};
-    struct save_tensor tensor = {.container = "default",
-                                 .name = "v",
-                                 .value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &value)};
+    struct variable_record tensor = {.container = "default",
+                                     .name = "v",
+                                     .value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &value)};
     struct save_request part = {
         .step = 5, .producer = "", .tensors = &tensor, .n_tensors = 1, .is_part = sharded};
     struct save_request whole =

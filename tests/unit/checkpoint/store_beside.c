@@ -30,7 +30,7 @@ static void save_shards(struct store *store, int64_t step)
         const struct store_options options = {
             .write = true, .lock_wait = 10, .owner = "test", .shard = shards[i]};
         struct store *shard;
-        struct save_tensor values[3];
+        struct variable_record values[3];
         stores_values(values, step, FLOATS);
         const struct save_request part = {.step = step,
                                           .producer = "test",

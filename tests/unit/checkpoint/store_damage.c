@@ -33,13 +33,13 @@ static void fill(struct store *store)
 {
     struct error err = ERROR_INIT;
     struct prune_report report;
-    struct save_tensor *small = calloc(300, sizeof *small);
+    struct variable_record *small = calloc(300, sizeof *small);
     for (int64_t step = 1; step <= STEPS; step++)
         stores_must_save(store, step, SIZE);
     for (int i = 0; i < 300; i++) {
         char *name = malloc(16);
         snprintf(name, 16, "small-%d", i);
-        small[i] = (struct save_tensor){.container = "default", .name = name};
+        small[i] = (struct variable_record){.container = "default", .name = name};
         assert_int_equal(tensor_alloc(&small[i].value, INT64, &SHAPE_SCALAR, &err), 0);
         *(int64_t *)small[i].value.data = i;
     }
@@ -133,7 +133,7 @@ static int64_t size_of(int64_t step)
 /* Like stores_compare, but for a process without cmocka. */
 static int compare(struct checkpoint *c)
 {
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct error err = ERROR_INIT;
     int result = EXACT;
     stores_values(values, c->manifest.step, size_of(c->manifest.step));

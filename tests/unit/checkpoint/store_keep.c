@@ -292,7 +292,7 @@ static void verify_names_what_is_damaged(void **state)
 {
     (void)state;
     struct store *store = stores_open(path, true);
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct verify_report report;
     struct error err = ERROR_INIT;
     struct verify_request request = {.fraction = 1};
@@ -330,7 +330,7 @@ static void none_is_intact_if_all_are_damaged(void **state)
 {
     (void)state;
     struct store *store = stores_open(path, true);
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct checkpoint_listener skipped = {.tell = NULL};
     struct checkpoint *c;
     struct error err = ERROR_INIT;

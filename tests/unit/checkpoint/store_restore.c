@@ -126,7 +126,7 @@ static int teardown(void **state)
 static void save_shard(int64_t step, int shard)
 {
     const struct store_options options = {.write = true, .owner = "test", .shard = shards[shard]};
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct error err = ERROR_INIT;
     stores_values(values, 10 * step + shard, SIZE);
     const struct save_request request = {

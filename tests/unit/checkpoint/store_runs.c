@@ -43,7 +43,7 @@ static int teardown(void **state)
 static int save(struct store *store, int64_t step, const struct ckpt_run *run, int64_t value,
                 enum save_over over, struct error *err)
 {
-    struct save_tensor values[3];
+    struct variable_record values[3];
     stores_values(values, value, FLOATS);
     const struct save_request request = {.step = step,
                                          .run = *run,
@@ -239,7 +239,7 @@ static void import_one(const char *folder, int at, int64_t step, int64_t value)
 static int give(void *context, size_t i, struct tensor *value, struct error *err)
 {
     (void)err;
-    tensor_share(value, &((struct save_tensor *)context)[i].value);
+    tensor_share(value, &((struct variable_record *)context)[i].value);
     return 0;
 }
 
@@ -247,7 +247,7 @@ static void write_files(const char *folder)
 {
     struct error err = ERROR_INIT;
     for (int64_t value = 0; value < VALUES; value++) {
-        struct save_tensor values[3];
+        struct variable_record values[3];
         struct archive_entry entries[3];
         char file[STORES_PATH_BYTES + 40];
         const struct archive_input input = {entries, 3, give, values};
@@ -271,7 +271,7 @@ static void save_with_part(int64_t time, int64_t variable, int64_t part, const s
     struct store *store = stores_open(paths[0], true);
     struct error err = ERROR_INIT;
     const struct shape scalar = {.rank = 0};
-    const struct save_tensor values[] = {
+    const struct variable_record values[] = {
         {.container = "default", .name = "a", .value = tensor_borrow(INT64, &scalar, &variable)},
         {.container = "default",
          .name = "clock:c/arrivals",

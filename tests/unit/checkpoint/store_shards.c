@@ -31,7 +31,7 @@ struct save_id {
 
 /* ---- values ---- */
 
-static void values_of(struct save_tensor values[3], const struct save_id *id, int shard)
+static void values_of(struct variable_record values[3], const struct save_id *id, int shard)
 {
     static const char *const names[SHARDS][3] = {{"a0", "b0", "c0"}, {"a1", "b1", "c1"}};
     stores_values(values, 100 * id->step + 10 * id->version + shard, size);
@@ -41,7 +41,7 @@ static void values_of(struct save_tensor values[3], const struct save_id *id, in
 
 static void compare(struct checkpoint *c, const struct save_id *id, int shard)
 {
-    struct save_tensor values[3];
+    struct variable_record values[3];
     struct error err = ERROR_INIT;
     values_of(values, id, shard);
     for (int i = 0; i < 3; i++) {
@@ -62,7 +62,7 @@ static void compare(struct checkpoint *c, const struct save_id *id, int shard)
 static int save_shard(const struct save_id *id, int shard, struct error *err)
 {
     const struct store_options options = {.write = true, .owner = "test", .shard = shards[shard]};
-    struct save_tensor values[3];
+    struct variable_record values[3];
     values_of(values, id, shard);
     const struct save_request request = {
         .step = id->step, .producer = "test", .tensors = values, .n_tensors = 3, .is_part = true};

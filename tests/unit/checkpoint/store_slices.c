@@ -24,15 +24,15 @@ static const char *new_store(void)
 static void save_in_slices(const char *path, int n, int missing)
 {
     struct error err = ERROR_INIT;
-    struct save_tensor parts[ROWS] = {{0}};
+    struct variable_record parts[ROWS] = {{0}};
     char names[ROWS][16];
     struct store *store = stores_open(path, true);
     size_t kept = 0;
     for (int k = 0; k < n; k++) {
-        struct save_tensor *part = &parts[kept];
+        struct variable_record *part = &parts[kept];
         const struct shape shape = shape_matrix(first_of(k + 1, n) - first_of(k, n), COLUMNS);
         snprintf(names[k], sizeof names[k], "t/part_%d", k);
-        *part = (struct save_tensor){
+        *part = (struct variable_record){
             .container = "default", .name = n > 1 ? names[k] : "t", .updates = 7};
         if (n > 1)
             part->slice = (struct variable_slice){.of = "t", .rows = ROWS, .first = first_of(k, n)};
@@ -133,16 +133,16 @@ static struct variable cell_of(int rows, int columns, int k, char *name, size_t 
 static void save_in_cells(const char *path, int rows, int columns, int missing)
 {
     struct error err = ERROR_INIT;
-    struct save_tensor parts[ROWS * COLUMNS] = {{0}};
+    struct variable_record parts[ROWS * COLUMNS] = {{0}};
     char names[ROWS * COLUMNS][32];
     struct store *store = stores_open(path, true);
     size_t kept = 0;
     for (int k = 0; k < rows * columns; k++) {
         struct variable cell = cell_of(rows, columns, k, names[k], sizeof names[k]);
-        struct save_tensor *part = &parts[kept];
+        struct variable_record *part = &parts[kept];
         if (k == missing)
             continue;
-        *part = (struct save_tensor){
+        *part = (struct variable_record){
             .container = "default", .name = cell.name, .updates = 7, .slice = cell.slice};
         assert_int_equal(tensor_alloc(&part->value, INT32, &cell.shape, &err), 0);
         int64_t width = cell.shape.dims[1];

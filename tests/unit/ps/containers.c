@@ -346,7 +346,7 @@ static void *make_and_write(void *unused)
 static void check_cut(const struct cut *cut)
 {
     for (size_t i = 0; i < cut->tensors.n; i++) {
-        const struct save_tensor *tensor = &cut->tensors.items[i];
+        const struct variable_record *tensor = &cut->tensors.items[i];
         const int64_t *values = tensor->value.data;
         assert_int_equal(tensor_count(&tensor->value), WIDTH);
         for (int k = 0; k < WIDTH; k++)

@@ -38,10 +38,10 @@ static void save_another(int64_t step)
     static int64_t value = 7;
     struct error err = ERROR_INIT;
     const struct shape scalar = {.rank = 0};
-    const struct save_tensor saved = {.container = "default",
-                                      .name = "v",
-                                      .updates = 1,
-                                      .value = tensor_borrow(INT64, &scalar, &value)};
+    const struct variable_record saved = {.container = "default",
+                                          .name = "v",
+                                          .updates = 1,
+                                          .value = tensor_borrow(INT64, &scalar, &value)};
     const struct save_request request = {
         .step = step, .producer = "test", .tensors = &saved, .n_tensors = 1, .threads = 1};
     const struct store_options options = {.write = true, .owner = "test"};

@@ -85,18 +85,18 @@ static void save_as_one_process(const char *path, int64_t value, bool with_clock
     struct error err = ERROR_INIT;
     const struct tensor scalar = tensor_borrow(INT64, &(struct shape){0}, &value);
     static char names[NEW_VARIABLES][16];
-    static struct save_tensor saved[NEW_VARIABLES + 2];
+    static struct variable_record saved[NEW_VARIABLES + 2];
     struct save_request request = {.step = 1, .producer = "test", .tensors = saved, .threads = 1};
     size_t n = 0;
-    saved[n++] = (struct save_tensor){
+    saved[n++] = (struct variable_record){
         .container = "default", .name = "before", .updates = 1, .value = scalar};
     for (int i = 0; i < NEW_VARIABLES; i++) {
         snprintf(names[i], sizeof names[i], "new%d", i);
-        saved[n++] = (struct save_tensor){
+        saved[n++] = (struct variable_record){
             .container = "default", .name = names[i], .updates = 1, .value = scalar};
     }
-    saved[n++] =
-        (struct save_tensor){.container = "default", .name = "clock:c/arrivals", .value = scalar};
+    saved[n++] = (struct variable_record){
+        .container = "default", .name = "clock:c/arrivals", .value = scalar};
     request.n_tensors = n - !with_clock;
     const struct store_options options = {.write = true};
     assert_int_equal(store_create(path, &err), 0);

@@ -35,8 +35,7 @@ static void print_table(const struct table_description *d, FILE *out)
     struct str text = STR_INIT;
     for (int i = 0; i < cells.n; i++)
         columns_add(&cells, "%s", titles[i]);
-    for (size_t i = 0; i < d->columns.n; i++) {
-        const struct column_summary *column = &d->columns.items[i];
+    vec_each(column, &d->columns) {
         str_clear(&text);
         str_append_escaped(&text, column->name);
         columns_add(&cells, "%s", str_text(&text));
@@ -70,8 +69,7 @@ static int print_json(const struct table_description *d, const char *file, const
                       FILE *out, struct error *err)
 {
     json_t *columns = json_array();
-    for (size_t i = 0; i < d->columns.n; i++) {
-        const struct column_summary *column = &d->columns.items[i];
+    vec_each(column, &d->columns) {
         json_t *commonest = json_array();
         struct str text = STR_INIT;
         for (size_t k = 0; k < column->distinct.n && k < COMMONEST; k++) {

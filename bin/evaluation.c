@@ -71,9 +71,8 @@ static int check_feed(struct evaluation *e, struct error *err)
 /* What another worker would have to do for this one's answer, or has another value of. */
 static const char *not_here(const struct driver *driver)
 {
-    for (size_t i = 0; i < driver->graph->nodes.n && cluster_options.task; i++) {
-        const struct node *node = graph_node(driver->graph, (int)i);
-        if (!request_uses(&driver->request, (int)i))
+    graph_each(node, driver->graph) {
+        if (!cluster_options.task || !request_uses(&driver->request, node->id))
             continue;
         if (node_has(node, OP_ASYNC) && !node_is(node, "Recv"))
             return "all workers would have to run it";
@@ -131,8 +130,7 @@ int evaluation_check(struct evaluation *e, struct error *err)
     if (check_request(driver, err) || exec_request_add_constants(driver, err) ||
         driver_ready(driver, err) || scores_begin(&e->scores, driver, err))
         return err->code;
-    for (size_t i = 0; i < e->scores.items.n; i++) {
-        const struct score *score = &e->scores.items.items[i];
+    vec_each(score, &e->scores.items) {
         const struct node *node = graph_node(driver->graph, score->edge.node);
         if (node->outputs[score->edge.slot].shape.rank <= 0)
             vec_push(&e->names, score->name);
@@ -242,8 +240,7 @@ static void publish(struct evaluation *e)
     struct str line = STR_INIT;
     bool tells = !e->place;
     double value;
-    for (size_t i = 0; i < e->means.n; i++) {
-        struct training_mean *mean = &e->means.items[i];
+    vec_each(mean, &e->means) {
         mean->value = mean->n ? mean->sum / (double)mean->n : NAN;
         mean->sum = 0;
         mean->n = 0;
@@ -503,16 +500,14 @@ static void say_rows(struct evaluation *e, const struct saved_best *best)
     size_t prefix = strlen(evaluation_options.entry) + 1;
     tool_say(e->tool, "  %-16s  %11s  %11s%s", "", "train", evaluation_options.entry,
              best->step >= 0 ? "         best" : "");
-    for (size_t i = 0; i < e->means.n; i++) {
-        const struct training_mean *mean = &e->means.items[i];
+    vec_each(mean, &e->means) {
         const struct score *same = NULL;
         for (size_t k = 0; k < e->scores.items.n; k++)
             if (!strcmp(e->scores.items.items[k].name + prefix, mean->name))
                 same = &e->scores.items.items[k];
         say_row(e, mean->name, mean->value, same, best);
     }
-    for (size_t i = 0; i < e->scores.items.n; i++) {
-        const struct score *score = &e->scores.items.items[i];
+    vec_each(score, &e->scores.items) {
         bool is_new = score_number(score, &value);
         for (size_t k = 0; k < e->means.n; k++)
             is_new &= strcmp(e->means.items[k].name, score->name + prefix) != 0;

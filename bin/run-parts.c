@@ -38,16 +38,14 @@ static const char *const words[] = {
 /* Returns whether any node runs on a shard of the cluster, or sums go through the shards. */
 static bool uses_shards(const struct graph *graph)
 {
-    bool uses = false;
-    for (size_t i = 0; i < graph->nodes.n && !uses; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         struct device_name name;
         struct error ignored = ERROR_INIT;
-        uses =
-            (!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, SHARD_JOB)) ||
-            (node_round(node) == ROUND_REDUCE && collective_by_servers(node));
+        if ((!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, SHARD_JOB)) ||
+            (node_round(node) == ROUND_REDUCE && collective_by_servers(node)))
+            return true;
     }
-    return uses;
+    return false;
 }
 
 static bool may_lack(void *context, const struct node *node)

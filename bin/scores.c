@@ -183,8 +183,7 @@ int scores_begin(struct scores *s, struct driver *driver, struct error *err)
 
 void scores_forget_steps(struct scores *s)
 {
-    for (size_t i = 0; i < s->totals.n; i++) {
-        struct score_total *total = &s->totals.items[i];
+    vec_each(total, &s->totals) {
         if (total->kind == TOTAL_IS_ROWS && total->capacity)
             total->value.shape.dims[0] = 0;
         else if (total->value.data)

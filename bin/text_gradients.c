@@ -156,11 +156,10 @@ static bool is_unchanged(const struct graph *graph)
  * */
 static bool is_beside(const struct graph *graph, const int *of, int forward, const char *op)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         for (int k = 0; k < node->n_inputs; k++) {
             const struct node *input = graph_node(graph, node->inputs[k].node);
-            if ((of[i] == forward && node_is(input, op)) ||
+            if ((of[node->id] == forward && node_is(input, op)) ||
                 (of[input->id] == forward && node_is(node, op)))
                 return true;
         }
@@ -233,8 +232,7 @@ static void check_passed(struct check *c)
     /* By node, the one forward node that takes its outputs; -1 if there is none or several.
      */
     int *taker = mem_array(graph->nodes.n + 1, sizeof *taker); /* 0: none yet; else id + 1 */
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         for (int k = 0; k < node->n_inputs && !strstr(node->name, GRADIENTS); k++) {
             int *known = &taker[node->inputs[k].node];
             *known = *known && *known != node->id + 1 ? -1 : node->id + 1;
@@ -257,10 +255,9 @@ void text_gradients_check(const struct tool *tool, const struct graph *graph, co
     struct check c = {.tool = tool, .graph = graph, .path = path};
     c.found = mem_array(n + 1, sizeof *c.found);
     c.of = mem_array(n + 1, sizeof *c.of);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         const struct node *forward = forward_of(graph, node->name);
-        c.of[i] = forward ? forward->id : -1;
+        c.of[node->id] = forward ? forward->id : -1;
         if (forward && !node_has(forward, OP_CONTROL_FLOW))
             add(&c.found[forward->id], node->op->def->name);
     }

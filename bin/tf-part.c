@@ -120,8 +120,7 @@ static void print_report(const struct filter *f)
     int64_t bytes = 0;
     size_t n_tensors = 0;
     bool known = true;
-    for (size_t i = 0; i < parts.crossings.n; i++) {
-        const struct part_crossing *crossing = &parts.crossings.items[i];
+    vec_each(crossing, &parts.crossings) {
         print_crossing(f->graph, crossing);
         n_tensors += crossing->edge.slot != CONTROL_SLOT;
         known = known && crossing->bytes >= 0;

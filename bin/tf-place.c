@@ -111,8 +111,7 @@ static void print_note(void *context, const struct node *node, const char *reaso
 static void note_moved(void *context, const struct node *node, const char *reason)
 {
     struct report *r = context;
-    for (size_t i = 0; i < r->moved.n; i++) {
-        struct move *moved = &r->moved.items[i];
+    vec_each(moved, &r->moved) {
         if (moved->op == node->op && !strcmp(moved->reason, reason)) {
             moved->n++;
             return;
@@ -175,16 +174,14 @@ static int place(struct filter *f, struct error *err)
     if (!code) {
         /* Costs measured for another graph would silently leave all times to estimates. */
         bool is_used = !f->costs_path || !graph->nodes.n;
-        for (size_t i = 0; i < graph->nodes.n && !is_used; i++) {
-            const struct node *node = graph_node(graph, (int)i);
+        graph_each(node, graph) {
             double ns;
             for (size_t k = 0; k < placement.devices.n && !is_used; k++)
                 is_used = costs_find(&f->costs, node, placement.devices.items[k].name.type, &ns);
         }
         if (!is_used)
             tool_say(tool, "%s: measures no node of the graph", f->costs_path);
-        for (size_t i = 0; i < r.moved.n; i++) {
-            const struct move *moved = &r.moved.items[i];
+        vec_each(moved, &r.moved) {
             if (moved->n == 1)
                 tool_say(tool, "%s is on %s: %s", moved->first->name, moved->first->assigned,
                          moved->reason);

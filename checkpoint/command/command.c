@@ -31,8 +31,7 @@ void command_say(struct command *c, const char *format, ...)
 
 void command_say_damages(struct command *c, damage_vec *damages)
 {
-    for (size_t i = 0; i < damages->n; i++) {
-        const struct store_damage *damage = &damages->items[i];
+    vec_each(damage, damages) {
         if (damage->step == STORE_NO_STEP)
             command_say(c, "%s", damage->err.text);
         else

@@ -89,8 +89,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
         columns_add(&columns, "%s", names.items[i]);
     if (with_tags)
         columns_add(&columns, "TAGS");
-    for (size_t i = 0; i < all->n; i++) {
-        const struct ckpt_manifest *m = &all->items[i];
+    vec_each(m, all) {
         struct str saved = STR_INIT, run = STR_INIT;
         print_time(&saved, m->time, false);
         run_print(&m->run, &run);
@@ -138,8 +137,7 @@ void text_show(struct str *out, struct source *s, bool json)
     if (json) {
         if (s->checkpoint)
             json_manifest(out, &s->checkpoint->manifest);
-        for (size_t i = 0; i < s->tensors.n; i++) {
-            const struct source_tensor *t = &s->tensors.items[i];
+        vec_each(t, &s->tensors) {
             const struct checkpoint_entry *entry =
                 t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
             str_append_char(out, '{');
@@ -209,8 +207,7 @@ void text_diff(struct str *out, const difference_vec *differences, bool json)
     static const char *const kinds[] = {"values", "shape", "only in the first",
                                         "only in the second"};
     struct columns columns = {.n = 3};
-    for (size_t i = 0; i < differences->n; i++) {
-        const struct difference *d = &differences->items[i];
+    vec_each(d, differences) {
         if (json) {
             str_append_char(out, '{');
             json_text(out, "name", d->name);

@@ -159,8 +159,7 @@ int source_open(const char *name, struct source *s, struct error *err)
 
 void source_close(struct source *s)
 {
-    for (size_t i = 0; i < s->tensors.n; i++) {
-        struct source_tensor *t = &s->tensors.items[i];
+    vec_each(t, &s->tensors) {
         tensor_release(&t->value);
         for (size_t k = 0; k < t->n_slices; k++) {
             struct tensor value = t->slices[k].value;

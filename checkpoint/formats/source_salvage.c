@@ -30,8 +30,7 @@ static void take_tensors(struct rescue *r, struct salvage *salvage, const char *
                          const struct ckpt_manifest *m)
 {
     struct source *s = r->source;
-    for (size_t i = 0; i < m->tensors.n; i++) {
-        const struct manifest_tensor *t = &m->tensors.items[i];
+    vec_each(t, &m->tensors) {
         struct source_tensor tensor = {.saved = *t, .entry = -1};
         tensor.saved.container = arena_strdup(&s->arena, t->container);
         tensor.saved.name = arena_strdup(&s->arena, t->name);

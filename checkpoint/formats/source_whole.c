@@ -183,8 +183,7 @@ int source_join_slices(struct source *s, struct error *err)
 void source_drop_resources(struct source *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->tensors.n; i++) {
-        struct source_tensor *t = &s->tensors.items[i];
+    vec_each(t, &s->tensors) {
         if (resource_is_part(t->saved.name))
             tensor_release(&t->value);
         else

@@ -79,8 +79,7 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
         pack_bin(&packer, &m->shards.items[i].manifest, DIGEST_BYTES);
     }
     pack_key_array(&packer, "tensors", m->tensors.n);
-    for (size_t i = 0; i < m->tensors.n; i++) {
-        const struct manifest_tensor *t = &m->tensors.items[i];
+    vec_each(t, &m->tensors) {
         msgpack_pack_map(&packer, 7 + slice_fields(&t->slice));
         pack_key_text(&packer, "container", t->container);
         pack_key_text(&packer, "name", t->name);

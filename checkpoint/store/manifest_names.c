@@ -37,12 +37,10 @@ static int check(const char *what, const char *name, struct error *err)
 
 int ckpt_manifest_check_names(const struct ckpt_manifest *m, struct error *err)
 {
-    for (size_t i = 0; i < m->tensors.n; i++) {
-        const struct manifest_tensor *t = &m->tensors.items[i];
+    vec_each(t, &m->tensors)
         if (check("tensor", t->name, err) || check("the container", t->container, err) ||
             (t->slice.of && check("the table", t->slice.of, err)))
             return err->code;
-    }
     for (size_t i = 0; i < m->scalars.n; i++)
         if (check("scalar", m->scalars.items[i].name, err))
             return err->code;

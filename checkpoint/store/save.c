@@ -273,8 +273,7 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
     s->wanted = mem_array(s->chunks.n + 1, sizeof *s->wanted);
     s->data = s->request->read ? mem_array(1, CHUNK_BYTES) : NULL;
-    for (size_t i = 0; i < s->chunks.n; i++) {
-        const struct save_chunk *chunk = &s->chunks.items[i];
+    vec_each(chunk, &s->chunks) {
         if (chunk->reused)
             continue;
         s->wanted[s->n_items] = chunk;

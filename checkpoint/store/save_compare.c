@@ -104,8 +104,7 @@ int save_compare(struct store *store, const struct save_request *request,
     list(request, newest, chunks);
     if (store_begin(store, false, &txn, err))
         return err->code;
-    for (size_t i = 0; i < chunks->n; i++) {
-        struct save_chunk *chunk = &chunks->items[i];
+    vec_each(chunk, chunks) {
         if (chunk->offset != CHUNK_NOWHERE &&
             store_find_chunk(store, txn, &chunk->digest, chunk->n, &chunk->offset, &ignored))
             chunk->offset = CHUNK_NOWHERE; /* it is damaged, and is written again */

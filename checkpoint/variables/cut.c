@@ -7,8 +7,7 @@ void cut_take(struct variable_store *store, const variable_vec *variables, struc
 {
     *cut = (struct cut){0};
     variable_snapshots_place(variables, &cut->snapshots);
-    for (size_t i = 0; i < cut->snapshots.n; i++) {
-        const struct variable_snapshot *snapshot = &cut->snapshots.items[i];
+    vec_each(snapshot, &cut->snapshots) {
         struct variable_record tensor = {.container = snapshot->variable->container,
                                          .name = snapshot->variable->name,
                                          .updates = snapshot->updates,

@@ -26,8 +26,7 @@ static int find_pair(const struct restore_names *names, const char *name)
 
 static bool is_used(const struct restore_names *names, int pair, const struct graph *graph)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (!node_is(node, "Variable"))
             continue;
         struct variable like = variable_of_node(node, NULL);

@@ -122,8 +122,7 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
             mem_free(key);
         }
     }
-    for (size_t i = 0; i < d->columns.n; i++) {
-        struct column_summary *column = &d->columns.items[i];
+    vec_each(column, &d->columns) {
         /* Choose the narrowest type that all of its fields have. */
         enum column_type type = COLUMN_EMPTY;
         while (column->kinds[COLUMN_TEXT] && column->kinds[type] != column->kinds[COLUMN_TEXT])

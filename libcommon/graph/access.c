@@ -202,8 +202,7 @@ static void choose_options(struct adder *a)
 {
     const struct access_rule *rule = a->rule;
     size_t n_fixed = a->edges.n;
-    for (size_t k = 0; k < rule->families.n; k++) {
-        const struct access_family *family = &rule->families.items[k];
+    vec_each(family, &rule->families) {
         for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
             const struct access *read = access_read_at(rule, r);
             int next = rule->groups.items[rule->group[r]].next, access = rule->reads[r];
@@ -306,8 +305,7 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
 {
     int n_frames = graph->frame ? graph->n_frames : 1, code = 0;
     char *writes = mem_alloc((size_t)n_frames + 1); /* by frame: the frame or a loop in it writes */
-    for (size_t i = 0; i < graph->accesses.n; i++) {
-        const struct access *access = &graph->accesses.items[i];
+    vec_each(access, &graph->accesses) {
         int frame = graph->frame ? graph->frame[access->node] : 0;
         for (; access->write && frame >= 0 && !writes[frame];
              frame = graph->frame ? graph->parent[frame] : -1)

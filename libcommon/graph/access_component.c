@@ -13,8 +13,7 @@ static void each_edge(const struct access_rule *rule, const access_edge_vec *mor
 {
     const access_edge_vec *all[] = {&rule->level.edges, &rule->edges, more};
     for (int k = 0; k < (more ? 3 : 2); k++)
-        for (size_t i = 0; i < all[k]->n; i++) {
-            const struct access_edge *edge = &all[k]->items[i];
+        vec_each(edge, all[k]) {
             if (to)
                 to[count[edge->from + 1]++] = edge->to;
             else

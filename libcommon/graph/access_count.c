@@ -165,8 +165,7 @@ static int fill_buckets(struct access_rule *rule, const struct write_batch *batc
 
 int access_find_groups(struct access_rule *rule, struct error *err)
 {
-    for (size_t i = 0; i < rule->families.n; i++) {
-        const struct access_family *family = &rule->families.items[i];
+    vec_each(family, &rule->families) {
         for (int k = 0; k < family->n_kinds; k++) {
             struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
             size_t n = (size_t)kind->n_reads;

@@ -24,16 +24,15 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
     int *variables = arena_array(memory, n + 1, sizeof *variables);
     int *order = mem_array(n + 1, sizeof *order);
     memset(variables, -1, n * sizeof *variables);
-    for (size_t i = 0; i < n; i++)
-        if (node_is(graph_node(graph, (int)i), "Variable")) {
-            const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph)
+        if (node_is(node, "Variable")) {
             int64_t first = node->id;
             const char *name = node_string(node, "shared_name");
             const char *key = arena_printf(memory, "%s\n%s", node_string(node, "container"),
                                            *name ? name : node->name);
             if (!map_get(&known, key, &first))
                 map_put(&known, key, first);
-            variables[i] = (int)first;
+            variables[node->id] = (int)first;
         }
     bool sorted = !graph_order(graph, order, &none);
     for (size_t i = 0; sorted && i < n; i++) {
@@ -71,8 +70,7 @@ const bool *access_shown(const struct graph *graph, const int *order, const int 
     bool found, *shown = arena_array(memory, graph->nodes.n + 1, sizeof *shown);
     do {
         found = false;
-        for (size_t i = 0; i < graph->nodes.n; i++) {
-            const struct node *node = graph_node(graph, order[i]);
+        graph_each_ordered(node, graph, order) {
             int variable = variables[node->id];
             bool shows = shown[node->id] || (variable >= 0 && changed[variable]);
             for (int k = 0; k < node->n_inputs && !shows && hands_on(node); k++)

@@ -46,8 +46,7 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
     *code = access_find_groups(rule, err);
     if (!*code) {
         char *writes = mem_alloc((size_t)rule->level.n + 1);
-        for (size_t i = 0; i < rule->families.n; i++) {
-            const struct access_family *family = &rule->families.items[i];
+        vec_each(family, &rule->families) {
             mark_writes(rule, family, writes, 1);
             for (int k = 0; k < family->n_kinds; k++) {
                 const struct access_kind *kind = &rule->kinds.items[family->first_kind + k];

@@ -276,8 +276,7 @@ static int fail_name(struct assembly *a, const char *what, const struct raw_name
 
 static int add_names(struct assembly *a)
 {
-    for (size_t i = 0; i < a->raw->entries.n; i++) {
-        const struct raw_name *name = &a->raw->entries.items[i];
+    vec_each(name, &a->raw->entries) {
         struct edge *edges = arena_array(&a->raw->arena, (size_t)name->n_edges, sizeof *edges);
         if (!graph_name_valid(name->name))
             error_set(a->err, ERR_DATA, "not a valid name");
@@ -289,8 +288,7 @@ static int add_names(struct assembly *a)
             return fail_name(a, "entry", name);
         graph_add_entry(a->graph, name->name, edges, name->n_edges);
     }
-    for (size_t i = 0; i < a->raw->aliases.n; i++) {
-        const struct raw_name *name = &a->raw->aliases.items[i];
+    vec_each(name, &a->raw->aliases) {
         struct edge edge;
         if (!find_edge(a, name->edges[0], &edge)) {
             if (edge.slot == CONTROL_SLOT)

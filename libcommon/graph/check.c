@@ -56,21 +56,15 @@ static int check_edges(const struct graph *graph, const char *what, const char *
 int graph_check(const struct graph *graph, struct error *err)
 {
     struct frames *frames;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph)
         if (check_node(graph, node, err))
             return node_fail(node, err);
-    }
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
+    vec_each(entry, &graph->entries)
         if (check_edges(graph, "entry", entry->name, entry->edges, entry->n_edges, err))
             return err->code;
-    }
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        const struct alias *alias = &graph->aliases.items[i];
+    vec_each(alias, &graph->aliases)
         if (check_edges(graph, "alias", alias->name, &alias->edge, 1, err))
             return err->code;
-    }
     if (frames_new(graph, &frames, err))
         return err->code;
     int code = frames->has_control_flow ? graph_check_loops(graph, frames, err) : 0;

@@ -141,10 +141,8 @@ int graph_check_loops(const struct graph *graph, const struct frames *frames, st
     error_clear(err);
     for (size_t i = 0; i < graph->nodes.n; i++)
         is_part |= node_is(graph_node(graph, (int)i), "Recv");
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph)
         if (check_waits(graph, node, err) || (!is_part && check_steering(graph, frames, node, err)))
             return node_fail(node, err);
-    }
     return check_levels(graph, frames, err);
 }

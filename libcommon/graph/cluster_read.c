@@ -280,8 +280,7 @@ static int finish(struct cluster *cluster, const char *name, int code, struct er
     if (!cluster->tasks.n)
         return error_set(err, ERR_CONFIG, "%s: no task", name);
     /* The tasks of a job must be numbered 0 to n - 1, so that "worker 2 of 4" means something. */
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
+    vec_each(task, &cluster->tasks) {
         int n = cluster_count(cluster, task->job);
         if (task->index >= n)
             return error_set(err, ERR_CONFIG, "%s: job %s has %d task%s, but one is %s:%d", name,

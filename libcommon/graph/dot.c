@@ -172,15 +172,12 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
     // init_rank").
     str_append(out, "digraph graph_ {\nnewrank=true\nnode [fontsize=10]\nedge [fontsize=8]\n");
     print_nodes(&d);
-    size_t n_nodes = d.graph->nodes.n;
-    const struct drawn **of = mem_array(n_nodes + 1, sizeof *of);
-    for (size_t i = 0; i < n_nodes; i++)
+    const struct drawn **of = mem_array(n + 1, sizeof *of);
+    for (size_t i = 0; i < n; i++)
         of[d.drawn[i].node] = &d.drawn[i];
-    for (size_t i = 0; i < n_nodes; i++) {
-        const struct node *node = graph_node(d.graph, (int)i);
+    graph_each(node, graph)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
-            print_edge(&d, of, node_dependency(node, k), (int)i);
-    }
+            print_edge(&d, of, node_dependency(node, k), node->id);
     mem_free(of);
     str_append(out, "}\n");
     mem_free(d.drawn);

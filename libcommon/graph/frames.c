@@ -268,12 +268,10 @@ static int add_control_flow(struct analysis *a, const struct node *node)
 
 static int analyse(struct analysis *a)
 {
-    size_t n = a->graph->nodes.n;
-    int *order = arena_array(&a->f->arena, n, sizeof *order);
+    int *order = arena_array(&a->f->arena, a->graph->nodes.n, sizeof *order);
     if (graph_order(a->graph, order, a->err))
         return a->err->code;
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(a->graph, order[i]);
+    graph_each_ordered(node, a->graph, order) {
         int first = -1;
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             struct edge edge = node_dependency(node, j);
@@ -296,13 +294,11 @@ static int analyse(struct analysis *a)
     }
     if (!a->f->has_control_flow)
         return 0;
-    for (size_t i = 0; i < a->graph->nodes.n; i++) {
-        const struct node *node = graph_node(a->graph, (int)i);
+    graph_each(node, a->graph)
         for (int k = 0; k < node->n_inputs; k++)
             if (graph_is_back_edge(a->graph, node, node->inputs[k]) &&
                 a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
                 return fail_node(a, node, "closes a loop that it is not in");
-    }
     return 0;
 }
 

@@ -96,8 +96,7 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
     if (graph->removed.n)
         pack_texts(&w, "removed", graph->removed.items, graph->removed.n);
     pack_key_map(w.packer, "entries", graph->entries.n);
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
+    vec_each(entry, &graph->entries) {
         pack_key_array(w.packer, entry->name, (size_t)entry->n_edges);
         for (int k = 0; k < entry->n_edges; k++)
             pack_edge(&w, entry->edges[k]);
@@ -108,8 +107,7 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
         pack_edge(&w, graph->aliases.items[i].edge);
     }
     pack_key_array(w.packer, "nodes", graph->nodes.n);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         int version = node->op->def->version, line = node->file ? node->line : 0;
         bool has_inputs = node->n_inputs + node->n_controls > 0;
         size_t fields = 2 + (version != 0) + has_inputs + (node->n_attrs > 0) +

@@ -22,8 +22,7 @@ static struct device_name place_of(const struct node *node)
 
 const struct node *holders_find_elsewhere(const struct graph *graph, const char *job, int task)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (holders_must_save(node)) {
             const struct device_name name = place_of(node);
             if (strcmp(name.job, job) ||
@@ -39,8 +38,7 @@ enum holders holders_of(const struct graph *graph, const struct node **one)
     const struct node *other;
     bool on_each = true;
     *one = NULL;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (!holders_must_save(node))
             continue;
         *one = *one ? *one : node;

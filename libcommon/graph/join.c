@@ -18,21 +18,17 @@ const struct node *join_send_of(const struct graph *graph, const struct node *no
 static int join_part(struct graph *to, const struct graph *part, struct error *err)
 {
     int first = (int)to->nodes.n;
-    for (size_t i = 0; i < part->nodes.n; i++) {
-        const struct node *node = graph_node(part, (int)i);
+    graph_each(node, part) {
         if (graph_find(to, node->name))
             return error_set(err, ERR_DATA, "%s: is in two parts", node_text(node));
         struct node *copy = graph_add_copy(to, node);
         for (int j = 0; j < node->n_inputs; j++)
             copy->inputs[j].node = node->inputs[j].node + first;
     }
-    for (size_t i = 0; i < part->nodes.n; i++) {
-        const struct node *node = graph_node(part, (int)i);
+    graph_each(node, part)
         for (int k = 0; k < node->n_controls; k++)
-            graph_add_control(to, graph_node(to, first + (int)i), first + node->controls[k]);
-    }
-    for (size_t i = 0; i < part->entries.n; i++) {
-        const struct entry *entry = &part->entries.items[i];
+            graph_add_control(to, graph_node(to, first + node->id), first + node->controls[k]);
+    vec_each(entry, &part->entries) {
         const struct entry *before = graph_entry(to, entry->name);
         int n_before = before ? before->n_edges : 0, n = n_before + entry->n_edges;
         struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
@@ -155,10 +151,8 @@ int stream_graph_read(struct stream_reader *reader, const struct registry *regis
         for (size_t i = 0; joined->parts.n == 1 && i < part->made.n; i++)
             if (str_starts(part->made.items[i], "tf-part "))
                 expected = stream_reader_expected(reader);
-        for (size_t i = 0; i < part->nodes.n; i++) {
-            const struct node *node = graph_node(part, (int)i);
+        graph_each(node, part)
             open += node_is(node, "Send") - node_is(node, "Recv");
-        }
     } while ((int64_t)joined->parts.n < expected || open);
     joined->graph = joined->parts.items[0];
     joined->is_cut = joined->parts.n > 1;

@@ -270,8 +270,7 @@ int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struc
     int code = parse_items(&p, def->attrs, parse_attr);
     if (!code && !(code = parse_items(&p, def->inputs, parse_arg))) {
         /* Type variables and counts that some input determines may be left out. */
-        for (size_t i = 0; i < p.args.n; i++) {
-            const struct op_arg *arg = &p.args.items[i];
+        vec_each(arg, &p.args) {
             int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
             for (int k = 0; k < 3; k++)
                 if (indices[k] >= 0)

@@ -79,12 +79,11 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
                                  .consumer = memory + 3 * n + n_edges};
     memset(o.first, -1, n * sizeof *o.first);
     int edges = 0;
-    for (size_t id = 0; id < o.graph->nodes.n; id++) {
-        const struct node *node = graph_node(o.graph, (int)id);
+    graph_each(node, o.graph) {
         for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
             struct edge edge = node_dependency(node, i);
             if (edge_exists(edge) && !graph_is_back_edge(o.graph, node, edge))
-                add_edge(&o, edge.node, (int)id, &edges);
+                add_edge(&o, edge.node, node->id, &edges);
         }
     }
     for (size_t i = 0; i < n; i++)

@@ -165,8 +165,7 @@ const char *text_parse_attr(struct arena *arena, const char *text, const struct 
 int text_check_types(const struct raw_graph *raw, const struct graph *graph, int *line,
                      struct error *err)
 {
-    for (size_t i = 0; i < raw->nodes.n; i++) {
-        const struct raw_node *said = &raw->nodes.items[i];
+    vec_each(said, &raw->nodes) {
         *line = said->text_line;
         if (said->types) {
             /* The text states types of the first outputs, separated by commas. */

@@ -161,8 +161,7 @@ int graph_print_text(struct str *out, const struct graph *graph, const struct te
         }
         for (size_t i = 0; i < graph->removed.n; i++)
             str_printf(out, "removed %s\n", graph->removed.items[i]);
-        for (size_t i = 0; i < graph->entries.n; i++) {
-            const struct entry *entry = &graph->entries.items[i];
+        vec_each(entry, &graph->entries) {
             str_printf(out, "entry %s =", entry->name);
             for (int k = 0; k < entry->n_edges; k++) {
                 str_append(out, k ? ", " : " ");

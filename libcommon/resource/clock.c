@@ -92,8 +92,7 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         if (clock->is_restored && workers > 0) {
             /* The job continues with this many workers: all of them are waited for, including those
              * that had left because their data had ended, and no others. */
-            for (size_t i = 0; i < clock->members.n; i++) {
-                struct clock_member *member = &clock->members.items[i];
+            vec_each(member, &clock->members) {
                 member->returns = member->left && member->worker < workers;
                 member->left = member->worker >= workers;
             }
@@ -262,11 +261,9 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     if (late || member->left || member->returns) {
         /* It starts at the others' least clock, so that a late worker holds nobody back. */
         int64_t least = INT64_MAX;
-        for (size_t i = 0; i < clock->members.n; i++) {
-            const struct clock_member *other = &clock->members.items[i];
+        vec_each(other, &clock->members)
             if (other != member && !other->left && !other->returns && other->clock < least)
                 least = other->clock;
-        }
         least = least == INT64_MAX ? 0 : least;
         member->clock = least > member->clock ? least : member->clock;
     }

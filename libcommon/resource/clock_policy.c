@@ -4,8 +4,7 @@
 void clock_update_least(struct clock *clock)
 {
     clock->least_applied = clock->least_pushed = INT64_MAX;
-    for (size_t i = 0; i < clock->members.n; i++) {
-        const struct clock_member *member = &clock->members.items[i];
+    vec_each(member, &clock->members) {
         int64_t pushed = member->clock + (member->state != PUSH_NONE);
         if (member->left)
             continue;
@@ -53,10 +52,8 @@ bool clock_is_fresh(const struct clock *clock, const struct clock_member *member
 struct clock_member *clock_first_fresh(struct clock *clock)
 {
     struct clock_member *first = NULL;
-    for (size_t i = 0; i < clock->members.n; i++) {
-        struct clock_member *member = &clock->members.items[i];
+    vec_each(member, &clock->members)
         if (clock_is_fresh(clock, member) && (!first || member->arrival < first->arrival))
             first = member;
-    }
     return first;
 }

@@ -39,8 +39,7 @@ int clock_advance(struct clock *clock, int64_t version, struct error *err)
     } else {
         clock->version = version;
         clock->under_way = false;
-        for (size_t i = 0; i < clock->members.n; i++) {
-            struct clock_member *member = &clock->members.items[i];
+        vec_each(member, &clock->members) {
             if (member->state == PUSH_CHOSEN) {
                 member->state = PUSH_NONE;
                 member->last_seq = member->push.seq;

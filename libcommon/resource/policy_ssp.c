@@ -11,13 +11,11 @@
 static bool choose(struct clock *clock)
 {
     struct clock_member *first = NULL;
-    for (size_t i = 0; i < clock->members.n; i++) {
-        struct clock_member *member = &clock->members.items[i];
+    vec_each(member, &clock->members)
         if (member->state == PUSH_WAITS &&
             member->clock + 1 - clock->policy.number <= clock->least_pushed &&
             (!first || member->clock < first->clock))
             first = member;
-    }
     if (first)
         first->state = PUSH_CHOSEN;
     return first != NULL;

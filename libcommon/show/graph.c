@@ -64,8 +64,7 @@ static enum owner owner_of(const struct node *node, const char *updated)
 static char *mark_updated(const struct graph *graph)
 {
     char *updated = mem_alloc(graph->nodes.n + 1);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         for (int k = 0; k < node->n_inputs && node->op->def->descent.gradient; k++) {
             const struct node *from = graph_node(graph, node->inputs[k].node);
             if (node_is(from, "Identity"))
@@ -84,8 +83,7 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
         str_printf(out, " on %d device%s", devices, devices == 1 ? "" : "s");
     str_append_char(out, '\n');
     bool started = false;
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
+    vec_each(entry, &graph->entries) {
         bool usual = !strcmp(entry->name, "init") || !strcmp(entry->name, "ready");
         if (usual && !verbose)
             continue;
@@ -105,8 +103,7 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
     }
     str_append(out, started ? "\n" : "");
     started = false;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (!node_has(node, OP_SOURCE) || !node->n_outputs)
             continue;
         add_column(out, &started, "feeds");
@@ -117,8 +114,7 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
     int n[3] = {0}, total = 0;
     int64_t bytes[3] = {0};
     char *updated = mark_updated(graph);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (!node_is(node, "Variable"))
             continue;
         enum owner owner = owner_of(node, updated);

@@ -243,8 +243,7 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         qsort(sorted, summary->ops.n, sizeof *sorted, by_time);
         /* By op, the slowest node; NULL where all of its nodes also ran as another op. */
         const struct total **slowest = mem_array(summary->ops.n, sizeof(struct total *));
-        for (size_t i = 0; i < summary->nodes.n; i++) {
-            const struct total *node = &summary->nodes.items[i];
+        vec_each(node, &summary->nodes) {
             if (!node->first_step && summary->ops.items[node->op].first_step)
                 continue; /* it ran in no step */
             if (!slowest[node->op] || steady_ns(node) > steady_ns(slowest[node->op]))

@@ -18,12 +18,11 @@ struct option {
 struct adder {
     struct access_rule *rule;
     const struct access_graph *graph;
-    int *users, *user;     /* by access, and one more: offsets; nodes of graph->users */
-    access_edge_vec edges; /* between vertices: the fixed ones, then options */
+    struct access_successors users;   /* by access: nodes */
+    struct access_successors entries; /* by vertex of a loop: its Enters, as vertices */
+    access_edge_vec edges;            /* between vertices: the fixed ones, then options */
     VEC(struct option) options;
     bool *copied; /* by read */
-    int *entry,
-        *entries; /* by vertex of a loop, and one more: offsets; its Enters, as vertices; or NULL */
     int *told[2]; /* by vertex of a loop: the last write with an edge to it, or from it */
     struct access_order *order;
 };
@@ -100,10 +99,10 @@ static int entered(const struct adder *a, int node)
 {
     const struct access_level *level = &a->rule->level;
     int loop = a->graph->enters[node], v = level->vertex[node];
-    for (int e = loop && v >= 0 ? level->first[v] : 0; loop && v >= 0 && e < level->first[v + 1];
-         e++)
-        if (a->graph->frame[level->node[level->edges.items[e].to]] != level->frame)
-            return level->edges.items[e].to;
+    const struct access_successors *next = &level->next;
+    for (int e = loop && v >= 0 ? next->first[v] : 0; loop && v >= 0 && e < next->first[v + 1]; e++)
+        if (a->graph->frame[level->node[next->to[e]]] != level->frame)
+            return next->to[e];
     return -1;
 }
 
@@ -112,10 +111,8 @@ static int entered(const struct adder *a, int node)
 static void fix(struct adder *a, int from, int to)
 {
     vec_push(&a->edges, ((struct access_edge){from, to}));
-    if (!a->entry || to >= a->rule->level.n)
-        return;
-    for (int i = a->entry[to]; i < a->entry[to + 1]; i++)
-        vec_push(&a->edges, ((struct access_edge){from, a->entries[i]}));
+    for (int i = a->entries.first[to]; i < a->entries.first[to + 1]; i++)
+        vec_push(&a->edges, ((struct access_edge){from, a->entries.to[i]}));
 }
 
 static void add_option(struct adder *a, int from, int to, int read, int wish)
@@ -129,30 +126,17 @@ static void index_users(struct adder *a)
 {
     const struct access_graph *graph = a->graph;
     struct arena *memory = &a->rule->memory;
-    a->users = arena_array(memory, graph->accesses.n + 2, sizeof *a->users);
-    a->user = arena_array(memory, graph->users.n + 1, sizeof *a->user);
-    for (size_t i = 0; i < graph->users.n; i++)
-        a->users[graph->users.items[i].access + 2]++;
-    for (size_t i = 2; i <= graph->accesses.n; i++)
-        a->users[i] += a->users[i - 1];
-    for (size_t i = 0; i < graph->users.n; i++)
-        a->user[a->users[graph->users.items[i].access + 1]++] = graph->users.items[i].node;
-    if (!graph->enters)
-        return;
-    size_t n = (size_t)a->rule->level.n;
-    a->entry = arena_array(memory, n + 2, sizeof *a->entry);
-    a->entries = arena_array(memory, n + 1, sizeof *a->entries);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < graph->n; i++) {
-            int loop = entered(a, i);
-            if (loop >= 0 && pass)
-                a->entries[a->entry[loop + 1]++] = vertex_of(a, i);
-            else if (loop >= 0)
-                a->entry[loop + 2]++;
-        }
-        for (size_t v = 2; v <= n && !pass; v++)
-            a->entry[v] += a->entry[v - 1];
+    access_edge_vec entries = VEC_INIT;
+    for (int i = 0; graph->enters && i < graph->n; i++) {
+        int loop = entered(a, i);
+        if (loop >= 0)
+            vec_push(&entries, ((struct access_edge){loop, vertex_of(a, i)}));
     }
+    a->users = access_successors(memory, graph->accesses.n,
+                                 (const access_edge_vec *[]){&graph->users, NULL});
+    a->entries =
+        access_successors(memory, (size_t)a->rule->n, (const access_edge_vec *[]){&entries, NULL});
+    vec_release(&entries);
 }
 
 /* Orders those writes around the vertex, even if conditions exclude one of them: an edge added for
@@ -210,8 +194,8 @@ static void choose_options(struct adder *a)
                 continue;
             a->copied[r] = read->taken || vertex_of(a, read->node) == vertex_of(a, next);
             add_option(a, vertex_of(a, read->node), vertex_of(a, next), r, -1);
-            for (int i = a->users[access]; i < a->users[access + 1]; i++) {
-                int user = vertex_of(a, a->user[i]);
+            for (int i = a->users.first[access]; i < a->users.first[access + 1]; i++) {
+                int user = vertex_of(a, a->users.to[i]);
                 a->copied[r] |= user == vertex_of(a, next);
                 if (user >= 0)
                     add_option(a, user, vertex_of(a, next), r, -1);
@@ -224,7 +208,7 @@ static void choose_options(struct adder *a)
         if (from >= 0 && to >= 0 && from != to)
             add_option(a, from, to, -1, (int)i);
     }
-    int *component = access_find_components(rule, &a->edges);
+    int *component = access_find_components(a->rule, &a->edges);
     for (size_t i = 0; i < a->options.n; i++) {
         const struct access_edge *edge = &a->edges.items[n_fixed + i];
         const struct option *option = &a->options.items[i];
@@ -235,7 +219,6 @@ static void choose_options(struct adder *a)
         else
             vec_push(&a->order->refused, option->wish);
     }
-    mem_free(component);
 }
 
 static void add_family(struct adder *a, const struct access_family *family)
@@ -261,9 +244,9 @@ static void add_family(struct adder *a, const struct access_family *family)
         if (next < 0)
             continue;
         order_with_write(a, &a->order->edges, read->node, next, next);
-        for (int i = a->users[access]; i < a->users[access + 1]; i++)
-            if (vertex_of(a, a->user[i]) >= 0)
-                order_with_write(a, &a->order->edges, a->user[i], next, next);
+        for (int i = a->users.first[access]; i < a->users.first[access + 1]; i++)
+            if (vertex_of(a, a->users.to[i]) >= 0)
+                order_with_write(a, &a->order->edges, a->users.to[i], next, next);
     }
     for (int i = 0; hidden && i < family->n_writes + family->n_reads; i++) {
         int r = family->first_read + i - family->n_writes;

@@ -60,11 +60,6 @@ struct access_condition {
     int parent; /* an outer condition, which holds as well; -1: none */
 };
 
-struct access_user {
-    int access; /* a read */
-    int node;   /* another node that looks at the same memory */
-};
-
 typedef VEC(struct access_edge) access_edge_vec;
 
 /* The nodes to be ordered, which are numbers below n. */
@@ -81,7 +76,8 @@ struct access_graph {
     access_edge_vec edges;  /* data and control, without those from an iteration to the next */
     access_edge_vec wishes; /* no part of a path; followed unless they close a cycle */
     VEC(struct access) accesses;
-    VEC(struct access_user) users;
+    access_edge_vec users; /* from a read, which is an access, to other nodes that look at the same
+                            * memory */
     access_place_vec
         places; /* of all accesses of a variable in a frame, or of none: then paths decide */
 };

@@ -2,36 +2,28 @@
  *
  * Strongly connected vertices.
  */
-#include "base/memory.h"
+#include <string.h>
+
 #include "graph/access_private.h"
 
 typedef VEC(int) int_vec;
 
-/* Counts the successors of each vertex (`to` NULL), or lists them. */
-static void each_edge(const struct access_rule *rule, const access_edge_vec *more, int *count,
-                      int *to)
+struct access_successors access_successors(struct arena *memory, size_t n,
+                                           const access_edge_vec *const *arrays)
 {
-    const access_edge_vec *all[] = {&rule->level.edges, &rule->edges, more};
-    for (int k = 0; k < (more ? 3 : 2); k++)
-        vec_each(edge, all[k]) {
-            if (to)
-                to[count[edge->from + 1]++] = edge->to;
-            else
-                count[edge->from + 2]++;
-        }
-}
-
-struct access_successors access_successors(const struct access_rule *rule,
-                                           const access_edge_vec *more)
-{
-    size_t n = (size_t)rule->n,
-           n_edges = rule->level.edges.n + rule->edges.n + (more ? more->n : 0);
-    struct access_successors s = {.first = mem_array(n + 2, sizeof *s.first),
-                                  .to = mem_array(n_edges + 1, sizeof *s.to)};
-    each_edge(rule, more, s.first, NULL);
+    size_t n_edges = 0;
+    for (int k = 0; arrays[k]; k++)
+        n_edges += arrays[k]->n;
+    struct access_successors s = {.first = arena_array(memory, n + 2, sizeof *s.first),
+                                  .to = arena_array(memory, n_edges + 1, sizeof *s.to)};
+    for (int k = 0; arrays[k]; k++)
+        vec_each(edge, arrays[k])
+            s.first[edge->from + 2]++;
     for (size_t v = 2; v <= n; v++)
         s.first[v] += s.first[v - 1];
-    each_edge(rule, more, s.first, s.to);
+    for (int k = 0; arrays[k]; k++)
+        vec_each(edge, arrays[k])
+            s.to[s.first[edge->from + 1]++] = edge->to;
     return s;
 }
 
@@ -78,14 +70,14 @@ static void walk_from(struct component_walk *w, int start)
     }
 }
 
-int *access_find_components(const struct access_rule *rule, const access_edge_vec *more)
+int *access_find_components(struct access_rule *rule, const access_edge_vec *more)
 {
+    const access_edge_vec *all[] = {&rule->level.edges, &rule->edges, more, NULL};
     size_t n = (size_t)rule->n;
-    struct component_walk w = {.component = mem_array(n + 1, sizeof *w.component)};
-    for (size_t v = 0; v < n; v++)
-        w.component[v] = -1;
-    w.next = access_successors(rule, more);
-    w.index = mem_array(3 * n + 1, sizeof *w.index);
+    struct component_walk w = {.component = arena_array(&rule->memory, n + 1, sizeof *w.component),
+                               .next = access_successors(&rule->memory, n, all),
+                               .index = arena_array(&rule->memory, 3 * n + 1, sizeof *w.index)};
+    memset(w.component, -1, n * sizeof *w.component);
     w.low = w.index + n;
     w.at = w.low + n;
     for (int v = 0; v < rule->n; v++)
@@ -93,8 +85,5 @@ int *access_find_components(const struct access_rule *rule, const access_edge_ve
             walk_from(&w, v);
     vec_release(&w.path);
     vec_release(&w.open);
-    mem_free(w.index);
-    mem_free(w.next.first);
-    mem_free(w.next.to);
     return w.component;
 }

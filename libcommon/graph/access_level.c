@@ -61,6 +61,7 @@ bool access_level_excludes(const struct access_level *level, int a, int b)
 
 static void find_order(struct access_level *level)
 {
+    const struct access_successors *next = &level->next;
     int n = level->n, done = 0, last = n;
     int *pending = mem_array((size_t)n + 1, sizeof *pending);
     level->order = arena_array(&level->memory, (size_t)n + 1, sizeof *level->order);
@@ -70,9 +71,9 @@ static void find_order(struct access_level *level)
         if (!pending[v])
             level->order[done++] = v;
     for (int at = 0; at < done; at++)
-        for (int e = level->first[level->order[at]]; e < level->first[level->order[at] + 1]; e++)
-            if (!--pending[level->edges.items[e].to])
-                level->order[done++] = level->edges.items[e].to;
+        for (int e = next->first[level->order[at]]; e < next->first[level->order[at] + 1]; e++)
+            if (!--pending[next->to[e]])
+                level->order[done++] = next->to[e];
     for (int v = 0; v < n; v++)
         if (pending[v])
             level->order[--last] = v;
@@ -112,20 +113,8 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
         if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
             vec_push(&level->edges, edge);
     }
-    /* Sort the edges by producer: those of vertex v are first[v] to first[v + 1]. */
-    size_t n = (size_t)level->n, n_edges = level->edges.n;
-    access_edge_vec sorted = VEC_INIT;
-    level->first = arena_array(&level->memory, n + 2, sizeof *level->first);
-    for (size_t i = 0; i < n_edges; i++)
-        level->first[level->edges.items[i].from + 2]++;
-    for (size_t v = 2; v <= n; v++)
-        level->first[v] += level->first[v - 1];
-    vec_reserve(&sorted, n_edges + 1);
-    sorted.n = n_edges;
-    for (size_t i = 0; i < n_edges; i++)
-        sorted.items[level->first[level->edges.items[i].from + 1]++] = level->edges.items[i];
-    vec_release(&level->edges);
-    level->edges = sorted;
+    level->next = access_successors(&level->memory, (size_t)level->n,
+                                    (const access_edge_vec *[]){&level->edges, NULL});
     find_order(level);
 }
 
@@ -153,8 +142,8 @@ bool access_level_reach(const struct access_level *level, const int *from, int n
         uint64_t mask = at[v] | reached[v];
         if (!mask)
             continue;
-        for (int e = level->first[v]; e < level->first[v + 1]; e++)
-            reached[level->edges.items[e].to] |= mask;
+        for (int e = level->next.first[v]; e < level->next.first[v + 1]; e++)
+            reached[level->next.to[e]] |= mask;
     }
     mem_free(at);
     return true;

@@ -12,15 +12,23 @@
 
 #define ACCESS_BATCH 64
 
+/* Edges by producer: those of vertex v lead to to[first[v]] to to[first[v + 1]], in their order in
+ * the arrays, of which the last is NULL. In the arena's memory. */
+struct access_successors {
+    int *first, *to;
+};
+struct access_successors access_successors(struct arena *memory, size_t n,
+                                           const access_edge_vec *const *arrays);
+
 struct access_level {
     const struct access_graph *graph;
     int frame, n; /* n: vertices */
     int *vertex;  /* by node; -1: it is not in the frame */
     int *node;    /* by vertex: one of its nodes */
     access_edge_vec edges;
-    int *first; /* by vertex, and one more: its first edge in `edges` */
-    int *order; /* vertices in topological order; those on a cycle come last */
-    int *place; /* by vertex: its index in `order` */
+    struct access_successors next; /* by vertex */
+    int *order;                    /* vertices in topological order; those on a cycle come last */
+    int *place;                    /* by vertex: its index in `order` */
     struct arena memory;
 };
 
@@ -107,19 +115,11 @@ static inline bool access_may_copy(const struct access_rule *rule, const struct 
     return read->copies && !rule->level.frame && !(graph->frame && graph->frame[read->node]);
 }
 
-/* Edges by producer: those of vertex v are to[first[v]] to to[first[v + 1]]; freed by the caller.
- */
-struct access_successors {
-    int *first, *to;
-};
-struct access_successors access_successors(const struct access_rule *rule,
-                                           const access_edge_vec *more);
-
 /* access_sort.c: sets positions to one topological order of all edges, in which writes come as late
  * as possible, ties by name. ERR_DATA, naming the nodes of a cycle. */
 int access_sort(struct access_rule *rule, struct error *err);
 
-/* access_component.c: by vertex, equal for strongly connected ones. The caller frees the result. */
-int *access_find_components(const struct access_rule *rule, const access_edge_vec *more);
+/* access_component.c: by vertex, equal for strongly connected ones. In the rule's memory. */
+int *access_find_components(struct access_rule *rule, const access_edge_vec *more);
 
 #endif

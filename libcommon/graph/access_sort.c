@@ -106,15 +106,17 @@ static int fail(const struct sorter *s, struct error *err)
 
 int access_sort(struct access_rule *rule, struct error *err)
 {
+    const access_edge_vec *edges[] = {&rule->level.edges, &rule->edges, NULL};
+    struct arena *memory = &rule->memory;
     size_t n = (size_t)rule->n;
-    struct sorter s = {.rule = rule, .next = access_successors(rule, NULL)};
-    rule->position = arena_array(&rule->memory, n + 1, sizeof *rule->position);
+    struct sorter s = {.rule = rule, .next = access_successors(memory, n, edges)};
+    rule->position = arena_array(memory, n + 1, sizeof *rule->position);
     memset(rule->position, -1, n * sizeof *rule->position);
-    s.pending = mem_array(3 * n + 1, sizeof *s.pending);
+    s.pending = arena_array(memory, 3 * n + 1, sizeof *s.pending);
     s.by_rank = s.pending + n;
     s.rank = s.by_rank + n;
-    s.name = mem_array(n + 1, sizeof *s.name);
-    s.may_write = mem_alloc(n + 1);
+    s.name = arena_array(memory, n + 1, sizeof *s.name);
+    s.may_write = arena_alloc(memory, n + 1);
     for (int e = 0; e < s.next.first[n]; e++)
         s.pending[s.next.to[e]]++;
     /* Writes that nothing else of their variables has to follow take their turns by name, too. */
@@ -153,10 +155,5 @@ int access_sort(struct access_rule *rule, struct error *err)
     }
     int code = s.n_placed == rule->n ? 0 : fail(&s, err);
     vec_release(&s.ready);
-    mem_free(s.next.first);
-    mem_free(s.next.to);
-    mem_free(s.pending);
-    mem_free(s.name);
-    mem_free(s.may_write);
     return code;
 }

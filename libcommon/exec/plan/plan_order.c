@@ -150,7 +150,7 @@ static void add_user(struct order *o, const struct use *use)
     for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
         const struct access *access = &o->graph.accesses.items[i];
         if (!access->write && access->variable == use->variable->id)
-            vec_push(&o->graph.users, ((struct access_user){i, use->item}));
+            vec_push(&o->graph.users, ((struct access_edge){i, use->item}));
     }
 }
 

@@ -3,24 +3,12 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "graph/marks.h"
 
-static int fail(struct bind *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int fail(struct bind *b, const char *format, ...)
-{
-    char text[600];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(b->err, ERR_DATA, "%s", text);
-}
+#define fail(b, ...) error_set((b)->err, ERR_DATA, __VA_ARGS__)
 
 /* ---- given attributes ---- */
 

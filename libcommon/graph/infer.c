@@ -5,21 +5,9 @@
 #include "graph/infer.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-
-int infer_fail(struct infer *infer, const char *format, ...)
-{
-    char text[600];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(infer->err, ERR_DATA, "%s", text);
-}
 
 /* Returns the name of the declared argument that input `index` belongs to. */
 static const char *input_name(const struct infer *infer, int index)

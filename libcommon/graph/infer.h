@@ -23,7 +23,7 @@ struct infer {
 };
 
 /* Sets the text (the caller puts node and op in front) and returns ERR_DATA. */
-int infer_fail(struct infer *infer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define infer_fail(infer, ...) error_set((infer)->err, ERR_DATA, __VA_ARGS__)
 
 /* Checks that help to write shape functions; each fails with a message that names the input. An
  * unknown rank passes. */

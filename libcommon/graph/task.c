@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/join.h"
+#include "graph/walk.h"
 
 int task_of_device(char text[TASK_TEXT_BYTES], const char *device, struct error *err)
 {
@@ -180,38 +181,25 @@ int task_graph(const struct graph *graph, const struct task_table *table, int ta
     return code;
 }
 
-struct closure {
-    int *copy;
-    VEC(int) todo;
-};
-
-static void reach(struct closure *c, int node)
-{
-    if (c->copy[node] < 0) {
-        c->copy[node] = 0;
-        vec_push(&c->todo, node);
-    }
-}
-
 struct graph *task_closure(const struct graph *graph, const struct edge *edges, int n)
 {
-    struct closure c = {.copy = mem_array(graph->nodes.n + 1, sizeof *c.copy)};
+    struct arena arena = ARENA_INIT;
+    struct graph_walk walk = graph_walk_new(&arena, graph);
+    int *copy = arena_array(&arena, graph->nodes.n + 1, sizeof *copy);
     struct error impossible = ERROR_INIT;
     struct graph *result;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        c.copy[i] = -1;
+    const struct node *node;
     for (int i = 0; i < n; i++)
-        reach(&c, edges[i].node);
-    while (c.todo.n) {
-        const struct node *node = graph_node(graph, vec_pop(&c.todo));
+        graph_walk_to(&walk, edges[i].node);
+    while ((node = graph_walk_next(&walk, graph))) {
         const struct node *send = join_send_of(graph, node);
-        for (int i = 0; i < node->n_inputs + node->n_controls; i++)
-            reach(&c, node_dependency(node, i).node);
+        graph_walk_needs(&walk, node);
         if (send)
-            reach(&c, send->id);
+            graph_walk_to(&walk, send->id);
     }
-    copy_graph(graph, c.copy, &result, &impossible);
-    vec_release(&c.todo);
-    mem_free(c.copy);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        copy[i] = walk.seen[i] ? 0 : -1;
+    copy_graph(graph, copy, &result, &impossible);
+    arena_release(&arena);
     return result;
 }

@@ -31,13 +31,10 @@ static int parse_rule(struct evaluation *e, struct stop_rule *rule, const char *
                       struct error *err)
 {
     struct str names = STR_INIT;
-    bool is_known = false;
     stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err);
-    for (size_t i = 0; i < e->names.n; i++) {
-        is_known |= !strcmp(e->names.items[i], rule->metric);
+    for (size_t i = 0; i < e->names.n; i++)
         str_printf(&names, "%s%s", i ? ", " : "it is not evaluated; there are ", e->names.items[i]);
-    }
-    if (!is_known)
+    if (vec_find(&e->names, rule->metric) == e->names.n)
         error_set(err, ERR_USAGE, "%s", names.n ? names.data : "nothing is evaluated");
     str_release(&names);
     return err->code;
@@ -387,9 +384,7 @@ static void add_to_mean(void *context, const char *name, const struct tensor *va
         e->fetched(e->fetched_context, name, value, view);
     if (tensor_count(value) != 1 || !(DTYPE_BIT(value->type) & DTYPES_REAL))
         return;
-    size_t i = 0;
-    while (i < e->means.n && strcmp(e->means.items[i].name, name) != 0)
-        i++;
+    size_t i = vec_find(&e->means, name);
     if (i == e->means.n) {
         struct training_mean mean = {.name = name, .value = NAN};
         vec_push(&e->means, mean);
@@ -483,8 +478,9 @@ static void say_row(struct evaluation *e, const char *name, double train, const 
     double value = NAN, kept = NAN;
     if (score)
         score_number(score, &value);
-    for (size_t i = 0; score && i < best->n; i++)
-        kept = strcmp(best->scalars[i].name, score->name) ? kept : best->scalars[i].value;
+    size_t i = score ? names_find(best->scalars, best->n, score->name) : best->n;
+    if (i < best->n)
+        kept = best->scalars[i].value;
     str_printf(&line, "  %-16s", name);
     add_cell(&line, train);
     add_cell(&line, value);
@@ -508,10 +504,7 @@ static void say_rows(struct evaluation *e, const struct saved_best *best)
         say_row(e, mean->name, mean->value, same, best);
     }
     vec_each(score, &e->scores.items) {
-        bool is_new = score_number(score, &value);
-        for (size_t k = 0; k < e->means.n; k++)
-            is_new &= strcmp(e->means.items[k].name, score->name + prefix) != 0;
-        if (is_new)
+        if (score_number(score, &value) && vec_find(&e->means, score->name + prefix) == e->means.n)
             say_row(e, score->name + prefix, NAN, score, best);
     }
 }

@@ -127,10 +127,7 @@ int array_gather_add(struct array_gather *g, const struct record *record, struct
     int code = 0;
     for (int i = 0; i < record->n_tensors && !code; i++) {
         const struct named_tensor *named = &record->tensors[i];
-        size_t known = 0;
-        while (known < g->names.n && strcmp(g->names.items[known], named->name) != 0)
-            known++;
-        if (known == g->names.n)
+        if (vec_find(&g->names, named->name) == g->names.n)
             vec_push(&g->names, arena_strdup(&g->arena, named->name));
         if (g->wanted ? !strcmp(g->wanted, named->name) : g->names.n == 1)
             code = gather_part(g, record->kind, named, err);

@@ -19,10 +19,7 @@ typedef VEC(const char *) op_names;
 
 static bool has(const op_names *names, const char *name)
 {
-    for (size_t i = 0; i < names->n; i++)
-        if (!strcmp(names->items[i], name))
-            return true;
-    return false;
+    return vec_find(names, name) < names->n;
 }
 
 static void add(op_names *names, const char *name)

@@ -188,11 +188,12 @@ static int parse_character(const char *option, const char *text, char *c, struct
     } names[] = {{"comma", ','}, {"semicolon", ';'},     {"tab", '\t'},
                  {"\\t", '\t'},  {"blanks", CSV_BLANKS}, {"space", CSV_BLANKS}};
     *c = text ? *text : '\0';
-    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            *c = names[i].c;
-            return 0;
-        }
+    const size_t n = sizeof names / sizeof *names;
+    size_t i = text ? names_find(names, n, text) : n;
+    if (i < n) {
+        *c = names[i].c;
+        return 0;
+    }
     if ((text && *text && text[1]) || *c == '"' || *c == '\n' || *c == '\r')
         return error_set(err, ERR_USAGE, "%s '%s': expected one character", option, text);
     return 0;

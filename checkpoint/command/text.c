@@ -73,10 +73,7 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->items[i].scalars.n; k++) {
             const char *name = all->items[i].scalars.items[k].name;
-            size_t at = 0;
-            while (at < names.n && strcmp(names.items[at], name) != 0)
-                at++;
-            if (at == names.n)
+            if (vec_find(&names, name) == names.n)
                 vec_push(&names, name);
         }
     bool with_tags = false;

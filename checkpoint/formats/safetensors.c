@@ -23,12 +23,12 @@
 #define ALIGNMENT 8
 
 static const struct {
-    enum dtype type;
     const char *name;
-} types[] = {{BOOL, "BOOL"},  {UINT8, "U8"},     {INT8, "I8"},       {INT16, "I16"},
-             {UINT16, "U16"}, {FLOAT16, "F16"},  {BFLOAT16, "BF16"}, {INT32, "I32"},
-             {UINT32, "U32"}, {FLOAT32, "F32"},  {FLOAT64, "F64"},   {INT64, "I64"},
-             {UINT64, "U64"}, {COMPLEX64, "C64"}};
+    enum dtype type;
+} types[] = {{"BOOL", BOOL},  {"U8", UINT8},     {"I8", INT8},       {"I16", INT16},
+             {"U16", UINT16}, {"F16", FLOAT16},  {"BF16", BFLOAT16}, {"I32", INT32},
+             {"U32", UINT32}, {"F32", FLOAT32},  {"F64", FLOAT64},   {"I64", INT64},
+             {"U64", UINT64}, {"C64", COMPLEX64}};
 
 static const char *dtype_text(enum dtype type)
 {
@@ -40,13 +40,11 @@ static const char *dtype_text(enum dtype type)
 
 static bool type_of(const char *name, enum dtype *type)
 {
-    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, name) == 0) {
-            *type = types[i].type;
-            return true;
-        }
-    }
-    return false;
+    const size_t n = sizeof types / sizeof *types;
+    size_t i = name ? names_find(types, n, name) : n;
+    if (i < n)
+        *type = types[i].type;
+    return i < n;
 }
 
 /* ---- writing ---- */

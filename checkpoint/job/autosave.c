@@ -17,10 +17,8 @@
 
 static const struct measurement *metric_of(const struct autosave *a)
 {
-    for (size_t i = 0; a->options.best && i < a->scalars.n; i++)
-        if (!strcmp(a->scalars.items[i].name, a->options.best))
-            return &a->scalars.items[i];
-    return NULL;
+    size_t i = a->options.best ? vec_find(&a->scalars, a->options.best) : a->scalars.n;
+    return i < a->scalars.n ? &a->scalars.items[i] : NULL;
 }
 
 /* ---- background saves ---- */

@@ -23,25 +23,22 @@ int interval_parse(const char *text, struct interval *every, struct error *err)
 
 void autosave_set_scalar(struct autosave *a, const char *name, double value, bool is_before)
 {
-    for (size_t i = 0; a && i < a->scalars.n; i++) {
-        if (!strcmp(a->scalars.items[i].name, name)) {
-            a->scalars.items[i].value = value;
-            a->scalars.items[i].is_before = is_before;
-            return;
-        }
-    }
-    if (a)
-        vec_push(&a->scalars, ((struct measurement){mem_strdup(name), value, is_before}));
+    if (!a)
+        return;
+    size_t i = vec_find(&a->scalars, name);
+    if (i == a->scalars.n)
+        vec_push(&a->scalars, ((struct measurement){.name = mem_strdup(name)}));
+    a->scalars.items[i].value = value;
+    a->scalars.items[i].is_before = is_before;
 }
 
 void autosave_drop_scalar(struct autosave *a, const char *name)
 {
-    for (size_t i = 0; a && i < a->scalars.n; i++)
-        if (!strcmp(a->scalars.items[i].name, name)) {
-            mem_free(a->scalars.items[i].name);
-            a->scalars.items[i] = vec_pop(&a->scalars);
-            return;
-        }
+    size_t i = a ? vec_find(&a->scalars, name) : 0;
+    if (!a || i == a->scalars.n)
+        return;
+    mem_free(a->scalars.items[i].name);
+    a->scalars.items[i] = vec_pop(&a->scalars);
 }
 
 void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
@@ -50,15 +47,12 @@ void autosave_set_blob(struct autosave *a, const char *name, const void *data, s
         return;
     char *copy = mem_alloc(n);
     memcpy(copy, data, n);
-    for (size_t i = 0; i < a->blobs.n; i++) {
-        if (!strcmp(a->blobs.items[i].name, name)) {
-            mem_free((void *)(uintptr_t)a->blobs.items[i].data);
-            a->blobs.items[i] = (struct manifest_blob){a->blobs.items[i].name, copy, n};
-            return;
-        }
-    }
-    struct manifest_blob blob = {mem_strdup(name), copy, n};
-    vec_push(&a->blobs, blob);
+    size_t i = vec_find(&a->blobs, name);
+    if (i == a->blobs.n)
+        vec_push(&a->blobs, ((struct manifest_blob){.name = mem_strdup(name)}));
+    struct manifest_blob *blob = &a->blobs.items[i];
+    mem_free((void *)(uintptr_t)blob->data);
+    *blob = (struct manifest_blob){blob->name, copy, n};
 }
 
 bool autosave_is_better(const struct autosave *a, double value)

@@ -32,14 +32,11 @@ static bool may_be_scalar(const struct node_output *output)
 int saving_check_metric(struct saving *s, struct error *err)
 {
     const struct request *request = &s->driver->request;
-    size_t i = 0, k = 0;
     if (!s->options->best)
         return 0;
     s->metric = retain_metric(s->options->best, &s->arena, &s->metric_is_low, err);
-    while (k < s->n_measured && strcmp(s->measured[k], s->metric) != 0)
-        k++;
-    while (i < request->names.n && strcmp(request->names.items[i], s->metric) != 0)
-        i++;
+    size_t k = names_find(s->measured, s->n_measured, s->metric);
+    size_t i = vec_find(&request->names, s->metric);
     if (k == s->n_measured && i == request->names.n)
         return error_set(
             err, ERR_USAGE,

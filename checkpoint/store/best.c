@@ -91,9 +91,7 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
     if (store_manifest(store, step, &m, err))
         return err->code;
     for (size_t i = 0; i < n; i++) {
-        size_t k = 0;
-        while (k < m.scalars.n && strcmp(m.scalars.items[k].name, scalars[i].name) != 0)
-            k++;
+        size_t k = vec_find(&m.scalars, scalars[i].name);
         if (k < m.scalars.n)
             m.scalars.items[k].value = scalars[i].value;
         else

@@ -285,21 +285,16 @@ const struct manifest_tensor *ckpt_manifest_find(struct ckpt_manifest *m, const 
 
 const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *m, const char *name)
 {
-    for (size_t i = 0; i < m->blobs.n; i++)
-        if (!strcmp(m->blobs.items[i].name, name))
-            return &m->blobs.items[i];
-    return NULL;
+    size_t i = vec_find(&m->blobs, name);
+    return i < m->blobs.n ? &m->blobs.items[i] : NULL;
 }
 
 bool ckpt_manifest_find_scalar(const struct ckpt_manifest *m, const char *name, double *value)
 {
-    for (size_t i = 0; i < m->scalars.n; i++) {
-        if (!strcmp(m->scalars.items[i].name, name)) {
-            *value = m->scalars.items[i].value;
-            return true;
-        }
-    }
-    return false;
+    size_t i = vec_find(&m->scalars, name);
+    if (i < m->scalars.n)
+        *value = m->scalars.items[i].value;
+    return i < m->scalars.n;
 }
 
 /* ---- values ---- */

@@ -44,10 +44,9 @@ void save_again_shard(struct save_again *again, struct store *shard, const char 
     struct error ignored = ERROR_INIT;
     struct ckpt_manifest listed;
     MDB_txn *txn;
-    const struct manifest_shard *before = NULL;
-    for (size_t i = 0; i < again->before.shards.n && !before; i++)
-        if (!strcmp(again->before.shards.items[i].name, name))
-            before = &again->before.shards.items[i];
+    size_t i = vec_find(&again->before.shards, name);
+    const struct manifest_shard *before =
+        i < again->before.shards.n ? &again->before.shards.items[i] : NULL;
     if (!again->is_same)
         return;
     again->n_shards++;

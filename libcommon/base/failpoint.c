@@ -46,14 +46,9 @@ static bool parse_point(char *text, struct point *point)
     if (!(!strcmp(nth, "*") || parse_number(nth, 1, &point->nth)))
         return false;
     static const char *const names[] = {"kill", "stop", "error"};
-    for (int i = 0; i < 3; i++) {
-        if (!strcmp(action, names[i])) {
-            point->action = (enum action)i;
-            return true;
-        }
-    }
-    point->action = ACTION_DELAY;
-    return !strncmp(action, "delay=", 6) && parse_number(action + 6, 0, &point->milliseconds);
+    point->action = (enum action)names_find(names, ACTION_DELAY, action);
+    return point->action != ACTION_DELAY ||
+           (!strncmp(action, "delay=", 6) && parse_number(action + 6, 0, &point->milliseconds));
 }
 
 __attribute__((constructor)) static void read_list(void)

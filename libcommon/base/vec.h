@@ -7,6 +7,7 @@
 #define TF_BASE_VEC_H
 
 #include <stddef.h>
+#include <string.h>
 
 #define VEC(type)                                                                                  \
     struct {                                                                                       \
@@ -31,6 +32,18 @@
     for (__typeof__((v)->items + 0) item = (v)->items; (v)->n && item < (v)->items + (v)->n; item++)
 #define vec_pop(v) ((v)->items[--(v)->n])
 #define vec_release(v) vec_free_((void **)&(v)->items, &(v)->n, &(v)->capacity)
+
+/* The place of a name among n texts, or structs that begin with one; n: it is not there. */
+#define names_find(items, n, name) names_find_((items), (n), sizeof *(items), (name))
+#define vec_find(v, name) names_find((v)->items, (v)->n, (name))
+
+static inline size_t names_find_(const void *items, size_t n, size_t item_bytes, const char *name)
+{
+    size_t i = 0;
+    while (i < n && strcmp(((const char *const *)items)[i * item_bytes / sizeof(char *)], name))
+        i++;
+    return i;
+}
 
 void vec_grow_(void **items, size_t *capacity, size_t count, size_t item_bytes);
 struct arena;

@@ -232,8 +232,5 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
 
 bool options_asked(const char *name)
 {
-    for (size_t i = 0; i < asked.n; i++)
-        if (!strcmp(asked.items[i], name))
-            return true;
-    return false;
+    return vec_find(&asked, name) < asked.n;
 }

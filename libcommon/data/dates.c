@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+
 #define DAY 86400
 
 static const char *const part_names[] = {"seconds", "year",   "month",   "day",    "hour",
@@ -12,12 +13,9 @@ static const char *const part_names[] = {"seconds", "year",   "month",   "day", 
 
 bool date_part_parse(const char *name, enum date_part *part)
 {
-    for (size_t i = 0; i < sizeof part_names / sizeof *part_names; i++)
-        if (strcmp(name, part_names[i]) == 0) {
-            *part = (enum date_part)i;
-            return true;
-        }
-    return false;
+    const size_t n = sizeof part_names / sizeof *part_names;
+    *part = (enum date_part)names_find(part_names, n, name);
+    return *part < n;
 }
 
 const char *date_part_name(enum date_part part)

@@ -12,12 +12,9 @@ static const char *const format_names[] = {"csv", "jsonl", "idx", "npy", "npz"};
 
 bool data_format_parse(const char *name, enum data_format *format)
 {
-    for (size_t i = 0; i < sizeof format_names / sizeof *format_names; i++)
-        if (strcmp(name, format_names[i]) == 0) {
-            *format = (enum data_format)i;
-            return true;
-        }
-    return false;
+    const size_t n = sizeof format_names / sizeof *format_names;
+    *format = (enum data_format)names_find(format_names, n, name);
+    return *format < n;
 }
 
 bool data_format_has_rows(enum data_format format)

@@ -51,12 +51,11 @@ static int bad_key(const char *text, struct error *err)
 /* Finds a host by name, or adds it. */
 static int host_of(struct cluster *cluster, const char *name)
 {
-    for (size_t i = 0; i < cluster->hosts.n; i++)
-        if (!strcmp(cluster->hosts.items[i].name, name))
-            return (int)i;
-    vec_push(&cluster->hosts,
-             ((struct cluster_host){.name = arena_strdup(&cluster->arena, name), .within = -1}));
-    return (int)cluster->hosts.n - 1;
+    int i = (int)vec_find(&cluster->hosts, name);
+    const struct cluster_host new = {.name = arena_strdup(&cluster->arena, name), .within = -1};
+    if (i == (int)cluster->hosts.n)
+        vec_push(&cluster->hosts, new);
+    return i;
 }
 
 static int read_host(struct cluster *cluster, struct words *words, struct error *err)
@@ -250,9 +249,9 @@ static int read_words(void *context, struct words *words, struct error *err)
         int (*read)(struct cluster *cluster, struct words *words, struct error *err);
     } statements[] = {
         {"task", read_task}, {"link", read_link}, {"host", read_host}, {"device", read_device}};
-    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
-        if (!strcmp(words->word[0], statements[i].word))
-            return statements[i].read(context, words, err);
+    size_t i = names_find(statements, 4, words->word[0]);
+    if (i < 4)
+        return statements[i].read(context, words, err);
     return error_set(err, ERR_CONFIG, "'%s' is none of task, host, device and link",
                      words->word[0]);
 }

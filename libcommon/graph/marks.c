@@ -46,8 +46,7 @@ static const struct op_attr marks[] = {
 
 const struct op_attr *mark_find(const char *name)
 {
-    for (size_t i = 0; *name == '_' && i < sizeof marks / sizeof *marks; i++)
-        if (!strcmp(marks[i].name, name))
-            return &marks[i];
-    return NULL;
+    const size_t n = sizeof marks / sizeof *marks;
+    size_t i = *name == '_' ? names_find(marks, n, name) : n;
+    return i < n ? &marks[i] : NULL;
 }

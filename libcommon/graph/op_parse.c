@@ -53,10 +53,8 @@ static const char *word(struct op_parser *p)
 
 static int find_attr(const struct op_parser *p, const char *name)
 {
-    for (size_t i = 0; i < p->attrs.n; i++)
-        if (!strcmp(p->attrs.items[i].name, name))
-            return (int)i;
-    return -1;
+    size_t i = vec_find(&p->attrs, name);
+    return i < p->attrs.n ? (int)i : -1;
 }
 
 /* Adds one name of a set of types. */
@@ -185,10 +183,8 @@ static int parse_items(struct op_parser *p, const char *text, int (*item)(struct
 
 static int find_arg(const struct op_arg *args, int n, const char *name)
 {
-    for (int i = 0; i < n && name; i++)
-        if (!strcmp(args[i].name, name))
-            return i;
-    return -1;
+    int i = name ? (int)names_find(args, (size_t)n, name) : n;
+    return i < n ? i : -1;
 }
 
 static bool parse_axis(struct op_parser *p, const struct op *op, struct rule_operand *o)

@@ -88,8 +88,6 @@ int registry_unknown(const struct registry *registry, const char *name, struct e
 
 int op_find_attr(const struct op *op, const char *name)
 {
-    for (int i = 0; i < op->n_attrs; i++)
-        if (!strcmp(op->attrs[i].name, name))
-            return i;
-    return -1;
+    int i = (int)names_find(op->attrs, (size_t)op->n_attrs, name);
+    return i < op->n_attrs ? i : -1;
 }

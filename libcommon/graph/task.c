@@ -120,9 +120,7 @@ int task_table_fill(struct task_table *table, const struct graph *graph, struct 
             err->code = ERR_CONFIG;
             return error_prefix(err, "%s: ", node_text(node));
         }
-        size_t task = 0;
-        while (task < table->names.n && strcmp(table->names.items[task], name) != 0)
-            task++;
+        size_t task = vec_find(&table->names, name);
         if (task == table->names.n)
             vec_push(&table->names, arena_strdup(&table->arena, name));
         table->of_node[i] = (int)task;

@@ -120,9 +120,7 @@ static int state_restore(void *object, const char *part, const struct tensor *va
                          struct error *err)
 {
     struct worker_state *state = object;
-    int i = 0;
-    while (i < N_PARTS && strcmp(part, part_names[i]) != 0)
-        i++;
+    int i = (int)names_find(part_names, N_PARTS, part);
     if (i == N_PARTS || value->shape.rank < 1 ||
         (i == PART_RANKS && (value->type != INT64 || value->shape.rank != 1)))
         return error_set(err, ERR_DATA, "'%s' %s is nothing that a worker has", part,

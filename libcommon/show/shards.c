@@ -113,10 +113,9 @@ static const struct shard_view views[] = {
 
 const struct shard_view *shard_view_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (!strcmp(views[i].name, name))
-            return &views[i];
-    return NULL;
+    const size_t n = sizeof views / sizeof *views;
+    size_t i = names_find(views, n, name);
+    return i < n ? &views[i] : NULL;
 }
 
 const char *shard_view_verb(const struct shard_view *view)

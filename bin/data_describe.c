@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/str.h"
 #include "data/describe.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/show_arrays.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"

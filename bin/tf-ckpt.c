@@ -11,7 +11,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/time.h"
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/file.h"
-#include "base/memory.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "bin/data_cut.h"

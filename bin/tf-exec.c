@@ -19,8 +19,6 @@
 #include "bin/without_option.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
-#include "exec/plan/fuse.h"
-#include "ops/ops.h"
 
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/vec.h"
 #include "bin/ops_option.h"
 #include "bin/show_arrays.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "bin/filter.h"
 #include "bin/ops_option.h"
 #include "cli/record_file.h"

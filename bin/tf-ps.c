@@ -11,7 +11,6 @@
 #include "bin/ps_serve.h"
 #include "bin/ps_value.h"
 #include "bin/ps_verbs.h"
-#include "ops/ops.h"
 #include "ps/verbs.h"
 #include "show/shards.h"
 

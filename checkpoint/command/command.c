@@ -2,12 +2,8 @@
 #include "checkpoint/command/command.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "base/memory.h"
 #include "base/time.h"
 #include "checkpoint/command/command_private.h"
 #include "checkpoint/store/best.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "checkpoint/command/command_private.h"
 #include "checkpoint/formats/archive.h"
 #include "checkpoint/store/save.h"
 

@@ -2,7 +2,6 @@
  *
  * Prometheus' text format 0.0.4: HELP and TYPE once per metric, labels quoted, no timestamps.
  */
-#include <inttypes.h>
 
 #include "checkpoint/command/text.h"
 

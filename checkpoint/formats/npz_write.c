@@ -8,7 +8,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/memory.h"
 #include "checkpoint/formats/archive.h"
 #include "wire/npy.h"
 

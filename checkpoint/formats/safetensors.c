@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "checkpoint/formats/archive.h"
 #include "show/show.h"
 

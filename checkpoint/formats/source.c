@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "checkpoint/formats/archive.h"
 #include "checkpoint/store/best.h"
 

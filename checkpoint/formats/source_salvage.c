@@ -3,9 +3,7 @@
  * A damaged store as a source of its intact tensors.
  */
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/store/best.h"
 #include "checkpoint/store/salvage.h"

@@ -4,7 +4,6 @@
  * beside its variables is left out.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/container_of.h"
 #include "base/map.h"

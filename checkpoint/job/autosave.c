@@ -2,10 +2,8 @@
 #include "checkpoint/job/autosave.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/life.h"

@@ -8,7 +8,6 @@
 #include "checkpoint/formats/archive.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/job/commit.h"
-#include "checkpoint/variables/files.h"
 #include "exec/state/saver.h"
 #include "graph/holders.h"
 

@@ -5,7 +5,6 @@
  * freed pages stay small and a kill loses little.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -2,7 +2,6 @@
 #include "checkpoint/store/checkpoint.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "checkpoint/store/best.h"

@@ -5,10 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cores.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "checkpoint/store/digest_lanes.h"

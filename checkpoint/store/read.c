@@ -4,10 +4,8 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
 const struct store_keys store_step_keys = {'m', STEP_KEY_BYTES},

@@ -5,7 +5,6 @@
  * found to have fallen back gets no commits, so the lost commit is usually intact.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>

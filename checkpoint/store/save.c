@@ -11,12 +11,10 @@
  */
 #include "checkpoint/store/save_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/time.h"

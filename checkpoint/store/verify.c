@@ -3,12 +3,10 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "base/map.h"
 #include "base/memory.h"
 #include "checkpoint/store/digest_set.h"
-#include "checkpoint/store/parallel.h"
 #include "checkpoint/store/store_private.h"
 
 enum { CHUNK_GOOD = 1, CHUNK_BAD };

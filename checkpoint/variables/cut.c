@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/variables/cut.h"
 
-#include "base/str.h"
-
 void cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut)
 {
     *cut = (struct cut){0};

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "checkpoint/formats/export.h"
 #include "checkpoint/variables/slices.h"
 #include "graph/holders.h"

@@ -2,7 +2,6 @@
  *
  * Restores what fits a graph from a checkpoint, such as layers shared with another model.
  */
-#include <string.h>
 
 #include "checkpoint/formats/source.h"
 #include "checkpoint/variables/restore.h"

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/vec.h"
 
 #define POINTS_MAX 16
 

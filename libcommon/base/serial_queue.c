@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/thread.h"
 

@@ -4,8 +4,6 @@
 
 #include <inttypes.h>
 #include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 #define DRAW_EVERY_SECONDS 0.1
 #define RATE_AFTER_SECONDS 0.001 /* earlier, a rate is meaningless */

@@ -2,7 +2,6 @@
 #include "data/batches.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "data/rows.h"

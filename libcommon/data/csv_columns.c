@@ -2,10 +2,8 @@
 #include "data/csv_columns.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/str.h"
 #include "data/csv_header.h"
 #include "data/csv_labels.h"

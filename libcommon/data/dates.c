@@ -3,8 +3,8 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
+#include "base/vec.h"
 
 #define DAY 86400
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/str.h"
 #include "graph/access_private.h"
 
 /* Some writes of one family: first to end, of rule->writes; bit 0 is for write `base`. */

@@ -4,7 +4,6 @@
  * all at one vertex.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "graph/access_private.h"

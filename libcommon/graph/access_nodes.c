@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/str.h"
 
 bool node_takes_ref(const struct node *node, int input)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/memory.h"
 
 static const char *const kind_names[] = {
     [ATTR_NONE] = "none",

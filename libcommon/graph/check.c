@@ -2,7 +2,6 @@
  *
  * graph_check: what must hold of a whole graph.
  */
-#include <string.h>
 
 #include "graph/assemble.h"
 #include "graph/device_name.h"

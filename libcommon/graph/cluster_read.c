@@ -5,7 +5,6 @@
 #include "graph/cluster.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/words.h"

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/assemble.h"
 #include "graph/graph_io.h"
 

@@ -2,9 +2,7 @@
  *
  * Writing a graph record: one map per node, without empty fields.
  */
-#include <string.h>
 
-#include "base/memory.h"
 #include "graph/graph_io.h"
 
 struct graph_writer {

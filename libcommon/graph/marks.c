@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/marks.h"
 
-#include <string.h>
-
 #include "graph/join.h"
 #include "graph/slice_attr.h"
 #include "graph/update_rows.h"

@@ -2,7 +2,6 @@
  *
  * Printing the text form.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

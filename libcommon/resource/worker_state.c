@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resource/worker_state.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 
 enum { PART_RANKS, PART_VALUES, N_PARTS };

@@ -5,7 +5,6 @@
  * user is told which it is, and the wait for it is limited.
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "tensor/literal.h"
 #include "tensor/tensor.h"

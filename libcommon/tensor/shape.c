@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/shape.h"
 
-#include <string.h>
-
 struct shape shape_of(int rank, const int64_t *dims)
 {
     struct shape shape = {.rank = rank};

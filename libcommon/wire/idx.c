@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/idx.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 #include "base/memory.h"
 #include "wire/npy.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/time.h"
-#include "checkpoint/command/command_private.h"
 #include "checkpoint/store/best.h"
 #include "show/show.h"
 
@@ -14,7 +13,7 @@ void command_release(struct command *command)
     str_release(&command->out);
 }
 
-void command_say(struct command *c, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct command *c, const char *format, ...)
 {
     char line[ERROR_TEXT_BYTES];
     va_list args;
@@ -29,10 +28,10 @@ void command_say_damages(struct command *c, damage_vec *damages)
 {
     vec_each(damage, damages) {
         if (damage->step == STORE_NO_STEP)
-            command_say(c, "%s", damage->err.text);
+            say(c, "%s", damage->err.text);
         else
-            command_say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
-                        damage->step);
+            say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
+                damage->step);
     }
     vec_release(damages);
 }
@@ -71,7 +70,7 @@ int command_open(struct command *c, const char *name, struct source *source, str
     if (source_open(name, source, err))
         return err->code;
     if (source->passed_over.code)
-        command_say(c, "%s; taking %s", source->passed_over.text, source->name);
+        say(c, "%s; taking %s", source->passed_over.text, source->name);
     return 0;
 }
 
@@ -160,7 +159,7 @@ int command_verify(struct command *c, struct error *err)
         c->metrics.problems = (int64_t)n;
         if (n) {
             for (size_t i = 0; i + 1 < n; i++)
-                command_say(c, "%s", report.problems.items[i].text);
+                say(c, "%s", report.problems.items[i].text);
             const char *last = report.problems.items[n - 1].text;
             if (report.newest_intact >= 0)
                 error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
@@ -260,7 +259,7 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         if (failed.code != ERR_DATA && failed.code != ERR_CONFIG)
             *err = failed;
         else if (first.code)
-            command_say(c, "%s", failed.text);
+            say(c, "%s", failed.text);
         else
             first = failed;
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/command/command_private.h"
+#include "checkpoint/command/command.h"
 #include "checkpoint/store/best.h"
 
 static int apply_policy(struct command *c, struct store *store, struct error *err)

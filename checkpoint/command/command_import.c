@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
+#include "checkpoint/command/command.h"
 #include "checkpoint/formats/archive.h"
 #include "checkpoint/store/save.h"
 

@@ -238,11 +238,6 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
     return 0;
 }
 
-bool ckpt_manifest_begins(const void *value, size_t n)
-{
-    return n > HEAD_BYTES && !memcmp(value, MAGIC, MAGIC_BYTES);
-}
-
 int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, struct error *err)
 {
     msgpack_zone zone;
@@ -250,7 +245,7 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, s
     size_t offset = 0;
     const char *body = (const char *)value + HEAD_BYTES;
     *m = (struct ckpt_manifest){0};
-    if (!ckpt_manifest_begins(value, n))
+    if (n <= HEAD_BYTES || memcmp(value, MAGIC, MAGIC_BYTES))
         return bad_manifest(err, "wrong magic number");
     memcpy(&m->digest, (const char *)value + MAGIC_BYTES, DIGEST_BYTES);
     struct digest found = digest_of(body, n - HEAD_BYTES);

@@ -83,9 +83,6 @@ int ckpt_manifest_by_sequence(const void *a, const void *b); /* the order, for q
 /* Checks all names in the manifest. ERR_DATA naming the first bad one. */
 int ckpt_manifest_check_names(const struct ckpt_manifest *manifest, struct error *err);
 
-/* Returns whether the bytes begin like a manifest; used to find manifests in a damaged file. */
-bool ckpt_manifest_begins(const void *value, size_t n);
-
 /* NULL: none has that name. No tensors may be added after the first lookup. */
 const struct manifest_tensor *ckpt_manifest_find(struct ckpt_manifest *manifest,
                                                  const char *container, const char *name);

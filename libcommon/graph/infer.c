@@ -151,7 +151,7 @@ bool infer_value_joined(const struct infer *infer, int first, struct shape *valu
     return true;
 }
 
-int infer_run(struct infer *infer)
+static int infer_run(struct infer *infer)
 {
     for (int i = 0; i < infer->n_out; i++)
         infer->out[i] = SHAPE_ANY;

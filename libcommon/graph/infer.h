@@ -71,9 +71,6 @@ int infer_output_attribute(struct infer *infer);
 bool infer_value_unchanged(const struct infer *infer, struct shape *value);
 bool infer_value_joined(const struct infer *infer, int first, struct shape *value);
 
-/* Runs a node's shape function on `in`, with values from the context. Sets the shapes of out[]. */
-int infer_run(struct infer *infer);
-
 /* Infers one node of a graph; known input values come from Const, Shape, Pack and the like. */
 int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
                struct error *err);

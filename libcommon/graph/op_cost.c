@@ -25,7 +25,7 @@ double cost_bytes(const struct node_output *output, int64_t assume)
     return cost_count(&output->shape, assume) * each;
 }
 
-double cost_bytes_out(const struct cost_query *query)
+static double cost_bytes_out(const struct cost_query *query)
 {
     double bytes = 0;
     for (int i = 0; i < query->node->n_outputs; i++)

@@ -29,9 +29,8 @@ static inline const struct node_output *cost_input(const struct cost_query *quer
 double cost_dim(const struct shape *shape, int axis, int64_t assume);
 double cost_count(const struct shape *shape, int64_t assume);
 
-/* Bytes of a tensor (a string counts as 16), of all outputs, of all inputs and outputs. */
+/* Bytes of a tensor (a string counts as 16), of all inputs and outputs. */
 double cost_bytes(const struct node_output *output, int64_t assume);
-double cost_bytes_out(const struct cost_query *query);
 double cost_bytes_all(const struct cost_query *query);
 /* Returns the number of elements of the largest input or output. */
 double cost_largest(const struct cost_query *query);

@@ -24,11 +24,6 @@ struct text_form {
 int graph_print_text(struct str *out, const struct graph *graph, const struct text_form *form,
                      struct error *err);
 
-/* Appends an attribute's value in the text form: as attr_print, but tensors also show type and
- * shape where the literal alone does not determine them. */
-void graph_print_attr(struct str *out, const struct node *node, const struct attr_value *value,
-                      int64_t elide);
-
 /* Appends the types of a node's outputs: "float32[?,64], int32[]". */
 void graph_print_types(struct str *out, const struct node *node);
 

@@ -28,8 +28,10 @@ static void print_rest(struct str *out, const char *text)
 
 /* ---- attributes ---- */
 
-void graph_print_attr(struct str *out, const struct node *node, const struct attr_value *value,
-                      int64_t elide)
+/* As attr_print, but tensors also show type and shape where the literal alone does not determine
+ * them. */
+static void print_attr(struct str *out, const struct node *node, const struct attr_value *value,
+                       int64_t elide)
 {
     if (value->kind != ATTR_TENSOR) {
         attr_print(out, value, elide);
@@ -123,7 +125,7 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
         if (attr->name[0] == '_' && !tells_kind(&attr->value))
             str_printf(out, ":%s", attr_kind_name(attr->value.kind));
         str_append_char(out, '=');
-        graph_print_attr(out, node, &attr->value, form->elide);
+        print_attr(out, node, &attr->value, form->elide);
     }
     if (node->n_attrs)
         str_append_char(out, '}');

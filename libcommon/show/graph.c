@@ -75,7 +75,7 @@ static char *mark_updated(const struct graph *graph)
     return updated;
 }
 
-void show_graph_summary(struct str *out, const struct graph *graph, bool verbose)
+static void print_summary(struct str *out, const struct graph *graph, bool verbose)
 {
     int devices = count_devices(graph);
     str_printf(out, "%-8s%zu node%s", "graph", graph->nodes.n, graph->nodes.n == 1 ? "" : "s");
@@ -156,7 +156,7 @@ int show_graph(const struct show *show, const struct record *record, struct erro
     else if (show->json)
         code = show_graph_json(&out, graph, elide, err);
     else
-        show_graph_summary(&out, graph, show->verbose > 0);
+        print_summary(&out, graph, show->verbose > 0);
     fwrite(str_text(&out), 1, out.n, show->out);
     str_release(&out);
     graph_free(graph);

@@ -59,8 +59,6 @@ int show_graph(const struct show *show, const struct record *record, struct erro
 /* Returns whether the user wants to see a tensor of this name. */
 bool show_wants(const struct show *show, const char *name);
 
-void show_graph_summary(struct str *out, const struct graph *graph, bool verbose);
-
 /* ---- helpers, for tests and for other kinds ---- */
 
 /* "512 B", "150.2 KiB" */

@@ -79,12 +79,6 @@ int input_peek(struct input *in, size_t n, size_t *got, struct error *err)
     return 0;
 }
 
-void input_skip(struct input *in, size_t n)
-{
-    in->start += n;
-    in->offset += n;
-}
-
 int input_read(struct input *in, void *out, size_t n, size_t *got, struct error *err)
 {
     size_t ready = in->end - in->start;
@@ -102,7 +96,8 @@ int input_read(struct input *in, void *out, size_t n, size_t *got, struct error 
     *got = ready < n ? ready : n;
     if (*got)
         memcpy(out, in->data + in->start, *got);
-    input_skip(in, *got);
+    in->start += *got;
+    in->offset += *got;
     return 0;
 }
 

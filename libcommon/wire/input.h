@@ -33,7 +33,6 @@ void input_release(struct input *in);
 /* Makes the next n bytes (n <= 64 KiB) contiguous at data + start. Sets *got to their number, less
  * than n only at the end of the input. ERR_IO. */
 int input_peek(struct input *in, size_t n, size_t *got, struct error *err);
-void input_skip(struct input *in, size_t n);
 
 /* Copies or reads up to n bytes directly to `out`; at least one unless the input has ended. */
 int input_read(struct input *in, void *out, size_t n, size_t *got, struct error *err);

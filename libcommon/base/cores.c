@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cores.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,19 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/file.h"
 
 #define TEXT_BYTES 4096
 #define CORES_MAX 8192 /* that an affinity mask may name */
 
-static int read_small(const char *path, char text[TEXT_BYTES])
+static bool read_small(const char *path, char text[TEXT_BYTES])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, TEXT_BYTES - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0 ? 0 : -1;
+    text[file_read_part(path, 0, text, TEXT_BYTES - 1)] = '\0';
+    return *text;
 }
 
 double cores_of_cpu_max(const char *text)
@@ -41,12 +37,12 @@ static double limit_of(const char *folder, bool second)
 {
     char path[2 * TEXT_BYTES], text[TEXT_BYTES], period[TEXT_BYTES];
     snprintf(path, sizeof path, second ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", folder);
-    if (read_small(path, text))
+    if (!read_small(path, text))
         return 0;
     if (second)
         return cores_of_cpu_max(text);
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (read_small(path, period) || atof(text) <= 0 || atof(period) <= 0)
+    if (!read_small(path, period) || atof(text) <= 0 || atof(period) <= 0)
         return 0;
     return atof(text) / atof(period);
 }
@@ -113,7 +109,7 @@ static int usable;
 static void count(void)
 {
     char groups[TEXT_BYTES];
-    double allowed = read_small("/proc/self/cgroup", groups)
+    double allowed = !read_small("/proc/self/cgroup", groups)
                          ? 0
                          : ceil(cores_of_groups("/sys/fs/cgroup", groups));
     cpu_set_t *set = CPU_ALLOC(CORES_MAX);

@@ -96,32 +96,14 @@ int error_prefix(struct error *err, const char *format, ...)
     return err->code;
 }
 
-__attribute__((format(printf, 2, 0))) static int append(struct error *err, const char *format,
-                                                        va_list args)
-{
-    size_t used = strlen(err->text);
-    int n = vsnprintf(err->text + used, sizeof err->text - used, format, args);
-    tidy(err, (int)used + (n < 0 ? 0 : n));
-    return err->code;
-}
-
 int error_append(struct error *err, const char *format, ...)
 {
+    size_t used = strlen(err->text);
     va_list args;
     va_start(args, format);
-    append(err, format, args);
+    int n = vsnprintf(err->text + used, sizeof err->text - used, format, args);
     va_end(args);
-    return err->code;
-}
-
-int error_waited(struct error *err, const char *format, ...)
-{
-    va_list args;
-    error_append(err, ", waiting for ");
-    va_start(args, format);
-    append(err, format, args);
-    va_end(args);
-    err->reason = ERROR_WAITED;
+    tidy(err, (int)used + (n < 0 ? 0 : n));
     return err->code;
 }
 

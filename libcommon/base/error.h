@@ -98,7 +98,14 @@ int error_prefix(struct error *err, const char *format, ...) __attribute__((form
 int error_append(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends ", waiting for " and a formatted text, for reason ERROR_WAITED. Returns err->code. */
-int error_waited(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define error_waited(err, ...)                                                                     \
+    (error_append((err), ", waiting for " __VA_ARGS__), error_set_reason((err), ERROR_WAITED))
+
+static inline int error_set_reason(struct error *err, enum error_reason reason)
+{
+    err->reason = reason;
+    return err->code;
+}
 
 /* Prepends "NODE: OP: " and records their positions. If called for several nodes, the innermost,
  * which is the first call, is the one that failed. Returns err->code. */

@@ -187,8 +187,6 @@ enum number_status number_float64(const char *text, size_t n, double *value)
 
 enum number_status number_float32(const char *text, size_t n, float *value)
 {
-    static const float powers[] = {1e0F, 1e1F, 1e2F, 1e3F, 1e4F, 1e5F,
-                                   1e6F, 1e7F, 1e8F, 1e9F, 1e10F};
     struct decimal decimal;
     bool special;
     double wide;
@@ -210,8 +208,8 @@ enum number_status number_float32(const char *text, size_t n, float *value)
     int64_t q = decimal.exponent;
     if (decimal.cut || decimal.leading > 1U << 24 || q < -10 || q > 10)
         return convert(text, n, NULL, value);
-    float whole = (float)decimal.leading;
-    *value = q < 0 ? whole / powers[-q] : whole * powers[q];
+    float whole = (float)decimal.leading, power = (float)powers_of_ten[q < 0 ? -q : q];
+    *value = q < 0 ? whole / power : whole * power;
     if (decimal.negative)
         *value = -*value;
     return NUMBER_OK;

@@ -45,9 +45,10 @@ typedef uint32_t dtype_set;
 
 #define DTYPES_FLOATING                                                                            \
     (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16))
+#define DTYPES_UNSIGNED                                                                            \
+    (DTYPE_BIT(UINT8) | DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
 #define DTYPES_INTEGER                                                                             \
-    (DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) | DTYPE_BIT(UINT8) | \
-     DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
+    (DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(INT32) | DTYPE_BIT(INT64) | DTYPES_UNSIGNED)
 #define DTYPES_REAL (DTYPES_FLOATING | DTYPES_INTEGER)
 #define DTYPES_NUMERIC (DTYPES_REAL | DTYPE_BIT(COMPLEX64))
 #define DTYPES_ANY (DTYPES_NUMERIC | DTYPE_BIT(BOOL) | DTYPE_BIT(STRING) | DTYPE_BIT(RESOURCE))

@@ -85,13 +85,6 @@ static float narrow(double value)
     return result;
 }
 
-static int64_t clamp(double value, double least, double greatest)
-{
-    if (isnan(value))
-        return 0;
-    return (int64_t)(value < least ? least : value > greatest ? greatest : value);
-}
-
 void tensor_set_float64(struct tensor *t, int64_t index, double value)
 {
     switch (t->type) {
@@ -120,27 +113,14 @@ void tensor_set_float64(struct tensor *t, int64_t index, double value)
     case BOOL:
         tensor_set_int64(t, index, value != 0);
         break;
-    case INT8:
-        tensor_set_int64(t, index, clamp(value, INT8_MIN, INT8_MAX));
-        break;
-    case UINT8:
-        tensor_set_int64(t, index, clamp(value, 0, UINT8_MAX));
-        break;
-    case INT16:
-        tensor_set_int64(t, index, clamp(value, INT16_MIN, INT16_MAX));
-        break;
-    case UINT16:
-        tensor_set_int64(t, index, clamp(value, 0, UINT16_MAX));
-        break;
-    case INT32:
-        tensor_set_int64(t, index, clamp(value, INT32_MIN, INT32_MAX));
-        break;
-    case UINT32:
-        tensor_set_int64(t, index, clamp(value, 0, UINT32_MAX));
-        break;
-    default:
-        tensor_set_int64(t, index, float_to_int64(value));
-        break;
+    default: {
+        bool has_sign = !(DTYPES_UNSIGNED & DTYPE_BIT(t->type));
+        int bits = 8 * (int)dtype_bytes(t->type) - has_sign;
+        int64_t whole = float_to_int64(value);
+        int64_t greatest = bits > 0 ? INT64_MAX >> (63 - bits) : 0;
+        int64_t least = has_sign ? -greatest - 1 : 0;
+        tensor_set_int64(t, index, whole < least ? least : whole > greatest ? greatest : whole);
+    }
     }
 }
 

@@ -81,10 +81,9 @@ static int hex_digit(char c)
 /* Parses the escape after a backslash. A character that begins none stands for itself. */
 static const char *scan_escape(const char *p, char *c)
 {
-    static const char letters[] = "nrt\"\\", values[] = "\n\r\t\"\\";
-    const char *found = *p ? strchr(letters, *p) : NULL;
+    const char *found = *p ? strchr(literal_letters, *p) : NULL;
     if (found) {
-        *c = values[found - letters];
+        *c = literal_escaped[found - literal_letters];
         return p + 1;
     }
     int high = *p == 'x' ? hex_digit(p[1]) : -1;

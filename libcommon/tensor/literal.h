@@ -30,6 +30,8 @@ const char *literal_complex(const char *text, bool *imaginary, float value[2]);
 /* Prints n bytes as a quoted string. */
 void literal_print_string(struct str *out, const char *text, size_t n);
 
+/* Letters after a backslash, and the characters that they stand for. */
+static const char literal_letters[] = "nrt\"\\", literal_escaped[] = "\n\r\t\"\\";
 /* A quoted string; stores its bytes unless `out` is NULL. */
 const char *literal_string(const char *text, char *out, size_t *n);
 

@@ -31,27 +31,13 @@ static void print_float(struct str *out, float value)
         str_append_float32(out, value);
 }
 
-static void print_escaped(struct str *out, unsigned char c)
+static void print_escaped(struct str *out, char c)
 {
-    switch (c) {
-    case '\n':
-        str_append(out, "\\n");
-        break;
-    case '\t':
-        str_append(out, "\\t");
-        break;
-    case '\r':
-        str_append(out, "\\r");
-        break;
-    case '"':
-    case '\\':
-        str_append_char(out, '\\');
-        str_append_char(out, (char)c);
-        break;
-    default:
-        str_printf(out, "\\x%02x", c);
-        break;
-    }
+    const char *found = c ? strchr(literal_escaped, c) : NULL;
+    if (found)
+        str_printf(out, "\\%c", literal_letters[found - literal_escaped]);
+    else
+        str_printf(out, "\\x%02x", (unsigned char)c);
 }
 
 void literal_print_string(struct str *out, const char *text, size_t n)
@@ -68,7 +54,7 @@ void literal_print_string(struct str *out, const char *text, size_t n)
         if (plain) {
             str_append_bytes(out, s + i, plain);
         } else {
-            print_escaped(out, s[i]);
+            print_escaped(out, text[i]);
             plain = 1;
         }
     }

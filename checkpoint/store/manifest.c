@@ -332,13 +332,7 @@ int manifest_tensor_alloc(const struct manifest_tensor *t, struct tensor *value,
 int manifest_tensor_check(const struct manifest_tensor *t, const struct tensor *value,
                           struct error *err)
 {
-    const uint64_t *offsets = value->data;
-    int64_t count = tensor_count(value);
-    if (t->type != STRING)
-        return 0;
-    bool fits = !offsets[0] && offsets[count] == t->bytes - (uint64_t)(count + 1) * 8;
-    for (int64_t i = 0; i < count; i++)
-        fits = fits && offsets[i] <= offsets[i + 1];
+    bool fits = t->type != STRING || tensor_strings_fit(value, t->bytes);
     return fits ? 0 : error_set(err, ERR_DATA, "data that is no string");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/store/run.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -40,30 +41,16 @@ bool run_equal(const struct ckpt_run *a, const struct ckpt_run *b)
 
 void run_hex(const struct ckpt_run *run, char text[RUN_HEX_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < RUN_BYTES; i++) {
-        text[2 * i] = digits[run->id[i] >> 4];
-        text[2 * i + 1] = digits[run->id[i] & 15];
-    }
-    text[2 * RUN_BYTES] = '\0';
-}
-
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    for (int i = 0; i < RUN_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", run->id[i]);
 }
 
 bool run_parse(const char *text, struct ckpt_run *run)
 {
-    if (strlen(text) != 2 * RUN_BYTES)
-        return false;
-    for (int i = 0; i < RUN_BYTES; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        run->id[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    bool fits = strlen(text) == 2 * RUN_BYTES && !text[strspn(text, "0123456789abcdef")];
+    for (int i = 0; fits && i < RUN_BYTES; i++)
+        sscanf(text + 2 * i, "%2hhx", &run->id[i]);
+    return fits;
 }
 
 void run_print(const struct ckpt_run *run, struct str *out)

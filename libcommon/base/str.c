@@ -98,33 +98,30 @@ static locale_t get_locale(void)
     return c_locale;
 }
 
-static void print_double(char *text, size_t n, int digits, double value)
-{
-    locale_t old = uselocale(get_locale());
-    snprintf(text, n, "%.*g", digits, value);
-    uselocale(old);
-}
-
-static void append_special(struct str *s, double value)
-{
-    str_append(s, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-}
-
 /* %g drops trailing zeros, so the search may start with as many digits as every value of the type
  * has; subnormal values have fewer. */
+static void append_shortest(struct str *s, double value, bool single)
+{
+    int digits = fabs(value) < (single ? FLT_MIN : DBL_MIN) ? 1 : FLT_DIG;
+    int most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+    char text[40];
+    locale_t old = uselocale(get_locale());
+    do
+        snprintf(text, sizeof text, "%.*g", digits, value);
+    while (isfinite(value) && ++digits <= most &&
+           (single ? strtof(text, NULL) : strtod(text, NULL)) != value);
+    uselocale(old);
+    str_append(s, isfinite(value) ? text : isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
 void str_append_float32(struct str *s, float value)
 {
-    char text[40];
-    if (!isfinite(value)) {
-        append_special(s, value);
-        return;
-    }
-    for (int digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG; digits <= FLT_DECIMAL_DIG; digits++) {
-        print_double(text, sizeof text, digits, value);
-        if (strtof_l(text, NULL, get_locale()) == value)
-            break;
-    }
-    str_append(s, text);
+    append_shortest(s, value, true);
+}
+
+void str_append_float64(struct str *s, double value)
+{
+    append_shortest(s, value, false);
 }
 
 void str_append_quoted(struct str *s, const char *word)
@@ -142,21 +139,6 @@ void str_append_quoted(struct str *s, const char *word)
         else
             str_append_char(s, *word);
     str_append_char(s, '\'');
-}
-
-void str_append_float64(struct str *s, double value)
-{
-    char text[40];
-    if (!isfinite(value)) {
-        append_special(s, value);
-        return;
-    }
-    for (int digits = fabs(value) < DBL_MIN ? 1 : FLT_DIG; digits <= DBL_DECIMAL_DIG; digits++) {
-        print_double(text, sizeof text, digits, value);
-        if (strtod_l(text, NULL, get_locale()) == value)
-            break;
-    }
-    str_append(s, text);
 }
 
 bool str_to_int64(const char *text, int64_t *value)

@@ -86,6 +86,16 @@ int tensor_alloc_strings(struct tensor *t, const struct shape *shape, size_t tex
                          struct error *err);
 void tensor_string(const struct tensor *t, int64_t index, const char **text, size_t *length);
 
+/* Returns whether the offsets of strings ascend from 0, up to the end of that many bytes in all. */
+static inline bool tensor_strings_fit(const struct tensor *t, uint64_t bytes)
+{
+    const uint64_t *offsets = (const uint64_t *)t->data;
+    int64_t count = shape_count_of(&t->shape, 0, t->shape.rank);
+    bool fit = !offsets[0] && offsets[count] == bytes - (uint64_t)(count + 1) * 8;
+    for (int64_t i = 0; fit && i < count; i++)
+        fit = offsets[i] <= offsets[i + 1];
+    return fit;
+}
 void tensor_share(struct tensor *copy, const struct tensor *t); /* t must not borrow */
 /* A deep copy on the host. */
 int tensor_copy(struct tensor *copy, const struct tensor *t, struct error *err);

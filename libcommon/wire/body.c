@@ -58,16 +58,6 @@ int body_alloc(struct tensor *t, const struct body_entry *entry, struct error *e
     return tensor_alloc(t, like->type, &like->shape, err);
 }
 
-static bool strings_are_valid(const struct tensor *t, size_t bytes)
-{
-    const uint64_t *offsets = t->data;
-    int64_t count = tensor_count(t);
-    for (int64_t i = 0; i < count; i++)
-        if (offsets[i] > offsets[i + 1])
-            return false;
-    return !offsets[0] && offsets[count] == bytes - (size_t)(count + 1) * 8;
-}
-
 static bool booleans_are_valid(const struct tensor *t)
 {
     const uint8_t *values = t->data;
@@ -82,7 +72,7 @@ int body_check(const struct named_tensor *named, size_t bytes, struct error *err
 {
     const struct tensor *t = &named->tensor;
     bool good =
-        t->type == STRING ? strings_are_valid(t, bytes) : t->type != BOOL || booleans_are_valid(t);
+        t->type == STRING ? tensor_strings_fit(t, bytes) : t->type != BOOL || booleans_are_valid(t);
     if (good)
         return 0;
     return error_set(err, ERR_DATA, "tensor '%s': data that is no %s", named->name,

@@ -101,6 +101,13 @@ struct byte_range {
     uint64_t begin, end;
 };
 
+/* Returns -1 for what is no whole number from 0 on. */
+static int64_t whole(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value)
+                                                                    : -1;
+}
+
 static int parse_tensor(const char *name, const json_t *value, struct archive_entry *entry,
                         struct byte_range *range, struct error *err)
 {
@@ -111,26 +118,16 @@ static int parse_tensor(const char *name, const json_t *value, struct archive_en
         return error_set(err, ERR_DATA, "'%s': no tensor has the type %.20s", name,
                          type ? type : "that is missing");
     const json_t *dims = json_object_get(value, "shape");
-    size_t i;
-    json_t *dim;
-    if (!json_is_array(dims) || json_array_size(dims) > SHAPE_RANK_MAX)
-        return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
-    entry->shape = (struct shape){.rank = (int)json_array_size(dims)};
-    json_array_foreach(dims, i, dim)
-    {
-        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
-        entry->shape.dims[i] = json_integer_value(dim);
-    }
     const json_t *offsets = json_object_get(value, "data_offsets");
-    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+    bool has_rank = json_is_array(dims) && json_array_size(dims) <= SHAPE_RANK_MAX;
+    entry->shape = (struct shape){.rank = has_rank ? (int)json_array_size(dims) : SHAPE_UNKNOWN};
+    for (int i = 0; i < entry->shape.rank; i++)
+        entry->shape.dims[i] = whole(json_array_get(dims, (size_t)i));
+    int64_t begin = whole(json_array_get(offsets, 0)), end = whole(json_array_get(offsets, 1));
+    if (json_array_size(offsets) != 2 || begin < 0 || end < begin ||
+        shape_bytes(&entry->shape, entry->type) != end - begin)
         return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
-    *range =
-        (struct byte_range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
-    if (shape_bytes(&entry->shape, entry->type) != (int64_t)(range->end - range->begin))
-        return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
+    *range = (struct byte_range){(uint64_t)begin, (uint64_t)end};
     return 0;
 }
 

@@ -11,8 +11,8 @@
 struct graph_reader {
     const struct record *record;
     struct raw_graph raw;
-    char *used; /* by tensor of the record: whether an attribute uses it */
-    const char *last_file, *last_device, *last_assigned; /* often the same for the next node */
+    char *used;          /* by tensor of the record: whether an attribute uses it */
+    const char *last[5]; /* texts, which are often the same for the next node */
     struct error *err;
 };
 
@@ -149,11 +149,16 @@ static int read_edges(struct graph_reader *r, const msgpack_object *object,
 static int read_node_field(struct graph_reader *r, const msgpack_object *key,
                            const msgpack_object *val, struct raw_node *node)
 {
+    static const char *const keys[][2] = {{"name", "'name'"},
+                                          {"op", "'op'"},
+                                          {"file", "'file'"},
+                                          {"device", "'device'"},
+                                          {"assigned", "'assigned'"}};
+    const char **texts[] = {&node->name, &node->op, &node->file, &node->device, &node->assigned};
     int64_t line;
-    if (is_key(key, "name"))
-        return (node->name = read_text(r, val, "'name'")) ? 0 : r->err->code;
-    if (is_key(key, "op"))
-        return (node->op = read_text(r, val, "'op'")) ? 0 : r->err->code;
+    for (int i = 0; i < 5; i++)
+        if (is_key(key, keys[i][0]))
+            return (*texts[i] = read_repeated(r, val, keys[i][1], &r->last[i])) ? 0 : r->err->code;
     if (is_key(key, "inputs"))
         return read_edges(r, val, &node->inputs, &node->n_inputs);
     if (is_key(key, "attrs")) {
@@ -172,15 +177,6 @@ static int read_node_field(struct graph_reader *r, const msgpack_object *key,
         node->n_attrs = (int)n;
         return 0;
     }
-    if (is_key(key, "file"))
-        return (node->file = read_repeated(r, val, "'file'", &r->last_file)) ? 0 : r->err->code;
-    if (is_key(key, "device"))
-        return (node->device = read_repeated(r, val, "'device'", &r->last_device)) ? 0
-                                                                                   : r->err->code;
-    if (is_key(key, "assigned"))
-        return (node->assigned = read_repeated(r, val, "'assigned'", &r->last_assigned))
-                   ? 0
-                   : r->err->code;
     if (is_key(key, "version"))
         return record_read_int(val, &node->version) ? 0 : malformed(r, "'version'");
     if (!is_key(key, "line"))

@@ -24,16 +24,11 @@ bool data_format_has_rows(enum data_format format)
 
 static int load(const struct data_request *r, struct table *table, struct error *err)
 {
-    switch (r->format) {
-    case DATA_IDX:
-        return table_from_files(TABLE_IDX, r->columns, r->n_columns, &r->rows, table, err);
-    case DATA_NPY:
-        return table_from_files(TABLE_NPY, r->columns, r->n_columns, &r->rows, table, err);
-    case DATA_NPZ:
+    if (r->format == DATA_NPZ)
         return table_from_npz(r->path, r->columns, r->n_columns, &r->rows, table, err);
-    default:
-        break;
-    }
+    if (!data_format_has_rows(r->format))
+        return table_from_files(r->format == DATA_IDX ? TABLE_IDX : TABLE_NPY, r->columns,
+                                r->n_columns, &r->rows, table, err);
     struct csv_columns *columns;
     int code = csv_columns_open(r->path, r->columns, r->n_columns, &r->csv, &columns, err);
     if (code)

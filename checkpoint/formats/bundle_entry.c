@@ -81,32 +81,19 @@ static bool parse_shape(struct wire_bytes in, struct shape *shape)
 
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *e)
 {
+    uint64_t *const numbers[] = {[ENTRY_TYPE] = &e->type,
+                                 [ENTRY_SHARD] = &e->shard,
+                                 [ENTRY_OFFSET] = &e->offset,
+                                 [ENTRY_SIZE] = &e->size};
     *e = (struct bundle_entry){.message = in};
     for (struct wire_field f; wire_next(&in, &f);) {
-        switch (f.tag) {
-        case ENTRY_TYPE:
-            e->type = f.number;
-            break;
-        case ENTRY_SHAPE:
-            if (!parse_shape(f.bytes, &e->shape))
-                return false;
-            break;
-        case ENTRY_SHARD:
-            e->shard = f.number;
-            break;
-        case ENTRY_OFFSET:
-            e->offset = f.number;
-            break;
-        case ENTRY_SIZE:
-            e->size = f.number;
-            break;
-        case ENTRY_CRC:
+        if (f.tag < sizeof numbers / sizeof *numbers && numbers[f.tag])
+            *numbers[f.tag] = f.number;
+        else if (f.tag == ENTRY_CRC)
             e->crc = (uint32_t)f.number;
-            break;
-        case ENTRY_SLICES:
-            e->has_slices = true;
-            break;
-        }
+        else if (f.tag == ENTRY_SHAPE && !parse_shape(f.bytes, &e->shape))
+            return false;
+        e->has_slices |= f.tag == ENTRY_SLICES;
     }
     return !in.bad;
 }

@@ -16,19 +16,9 @@ _Static_assert(sizeof(struct store_head) == 8 + 8 + DIGEST_BYTES, "a head is sto
 
 int store_errno_code(int number)
 {
-    switch (number) {
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-    case EAGAIN:
+    if (number == ENOMEM || number == EMFILE || number == ENFILE || number == EAGAIN)
         return ERR_OS;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return ERR_DENIED;
-    default:
-        return ERR_IO;
-    }
+    return number == EACCES || number == EPERM || number == EROFS ? ERR_DENIED : ERR_IO;
 }
 
 int store_failed(const struct store *store, int status, const char *what, struct error *err)

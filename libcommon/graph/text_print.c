@@ -59,20 +59,10 @@ static void print_attr(struct str *out, const struct node *node, const struct at
 /* Returns whether the value's text determines its kind: free attributes have no declaration. */
 static bool tells_kind(const struct attr_value *value)
 {
-    switch (value->kind) {
-    case ATTR_INT:
-    case ATTR_BOOL:
-    case ATTR_STRING:
-    case ATTR_TYPE:
-        return true;
-    case ATTR_FLOAT:
-        return isfinite(value->f);
-    case ATTR_LIST_INT:
-    case ATTR_LIST_STRING:
-        return value->n > 0;
-    default:
-        return false;
-    }
+    enum attr_kind kind = value->kind;
+    bool is_list = kind == ATTR_LIST_INT || kind == ATTR_LIST_STRING;
+    return kind == ATTR_INT || kind == ATTR_BOOL || kind == ATTR_STRING || kind == ATTR_TYPE ||
+           (kind == ATTR_FLOAT && isfinite(value->f)) || (is_list && value->n > 0);
 }
 
 /* ---- nodes ---- */

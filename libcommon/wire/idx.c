@@ -6,25 +6,8 @@
 
 #define FIRST_BYTES ((size_t)16 << 20)
 
-static enum dtype type_of_code(unsigned char code)
-{
-    switch (code) {
-    case 0x08:
-        return UINT8;
-    case 0x09:
-        return INT8;
-    case 0x0b:
-        return INT16;
-    case 0x0c:
-        return INT32;
-    case 0x0d:
-        return FLOAT32;
-    case 0x0e:
-        return FLOAT64;
-    default:
-        return DTYPE_INVALID;
-    }
-}
+static const enum dtype types[] = {[0x08] = UINT8, [0x09] = INT8,    [0x0b] = INT16,
+                                   [0x0c] = INT32, [0x0d] = FLOAT32, [0x0e] = FLOAT64};
 
 static int read_header(struct gzfile *file, enum dtype *type, struct shape *shape,
                        struct error *err)
@@ -34,7 +17,7 @@ static int read_header(struct gzfile *file, enum dtype *type, struct shape *shap
     int code = gzfile_read_exact(file, magic, sizeof magic, err);
     if (code)
         return code;
-    *type = type_of_code(magic[2]);
+    *type = magic[2] < sizeof types / sizeof *types ? types[magic[2]] : DTYPE_INVALID;
     if (magic[0] || magic[1] || *type == DTYPE_INVALID)
         return error_set(err, ERR_DATA, "%s: not an IDX file: it starts with %02x %02x %02x %02x",
                          name, magic[0], magic[1], magic[2], magic[3]);

@@ -177,32 +177,25 @@ static bool has_to_save(const struct runner *r)
     return r->options.saving->options->path && (runner_has_run(r) || !asked) && runner_saves(r);
 }
 
-static int write_all(struct runner *r, struct stream_writer *writer, struct error *err)
-{
-    const struct driver *driver = r->options.driver;
-    struct variable_store *variables = r->options.saving->variables;
-    if (r->worker)
-        return worker_save(r->worker, driver->step, writer, err);
-    return variables_check_all(variables, driver->graph, err)
-               ? err->code
-               : variables_save(variables, driver->step, writer, err);
-}
-
 static int save(struct runner *r, bool has_values, struct error *err)
 {
     struct record_file file;
     struct saving *saving = r->options.saving;
+    const struct driver *driver = r->options.driver;
     error_clear(err); /* to be asked to end in a wait is no failure */
     if (!has_values || !has_to_save(r) || saving_open(saving, err))
         return err->code;
     if (saving->autosave)
-        return saving_finish(saving, r->options.driver->step, err)
-                   ? error_append(err, "; step %" PRId64 " is not saved", r->options.driver->step)
+        return saving_finish(saving, driver->step, err)
+                   ? error_append(err, "; step %" PRId64 " is not saved", driver->step)
                    : 0;
-    int code = record_file_open(&file, r->options.tool, r->options.saving->options->path, -1, err);
+    int code = record_file_open(&file, r->options.tool, saving->options->path, -1, err);
     if (code)
         return code;
-    code = write_all(r, file.writer, err);
+    if (r->worker)
+        code = worker_save(r->worker, driver->step, file.writer, err);
+    else if (!(code = variables_check_all(saving->variables, driver->graph, err)))
+        code = variables_save(saving->variables, driver->step, file.writer, err);
     if (!code)
         return record_file_commit(&file, err);
     record_file_discard(&file);

@@ -28,22 +28,14 @@ static const struct {
              {"U16", UINT16}, {"F16", FLOAT16},  {"BF16", BFLOAT16}, {"I32", INT32},
              {"U32", UINT32}, {"F32", FLOAT32},  {"F64", FLOAT64},   {"I64", INT64},
              {"U64", UINT64}, {"C64", COMPLEX64}};
+#define N_TYPES (sizeof types / sizeof *types)
 
 static const char *dtype_text(enum dtype type)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t i = 0; i < N_TYPES; i++)
         if (types[i].type == type)
             return types[i].name;
     return NULL;
-}
-
-static bool type_of(const char *name, enum dtype *type)
-{
-    const size_t n = sizeof types / sizeof *types;
-    size_t i = name ? names_find(types, n, name) : n;
-    if (i < n)
-        *type = types[i].type;
-    return i < n;
 }
 
 /* ---- writing ---- */
@@ -114,9 +106,11 @@ static int parse_tensor(const char *name, const json_t *value, struct archive_en
     const char *type = json_string_value(json_object_get(value, "dtype"));
     if (strlen(name) > LIMIT_NAME_BYTES || !*name || !str_is_printable(name, strlen(name)))
         return error_set(err, ERR_DATA, "a tensor's name is not fit to print");
-    if (!type_of(type, &entry->type))
+    size_t at = type ? names_find(types, N_TYPES, type) : N_TYPES;
+    if (at == N_TYPES)
         return error_set(err, ERR_DATA, "'%s': no tensor has the type %.20s", name,
                          type ? type : "that is missing");
+    entry->type = types[at].type;
     const json_t *dims = json_object_get(value, "shape");
     const json_t *offsets = json_object_get(value, "data_offsets");
     bool has_rank = json_is_array(dims) && json_array_size(dims) <= SHAPE_RANK_MAX;

@@ -234,16 +234,6 @@ static void measure(struct autosave *a, int64_t step)
     }
 }
 
-/* Before the first snapshot, looks after steps 2, 4, 8 and so on: some variables are written only
- * in some steps. */
-static void look_for_spares(struct autosave *a, int64_t step)
-{
-    int64_t run = step - a->options.step;
-    bool saves = a->options.every.steps || a->options.every.seconds > 0 || a->options.best;
-    if (saves && !a->candidate && !a->counts.begun && run > 1 && !(run & (run - 1)))
-        spare_begin(&a->spare, a->options.variables);
-}
-
 static bool measures_before(const struct autosave *a)
 {
     bool does = false;
@@ -275,7 +265,12 @@ void autosave_step(struct autosave *a, int64_t step, bool is_settled)
     }
     if (is_settled && metric && metric->is_before)
         a->candidate = take_cut(a, step);
-    look_for_spares(a, step);
+    /* Before the first snapshot, looks for spares after steps 2, 4, 8 and so on: some variables are
+     * written only in some steps. */
+    int64_t run = step - a->options.step;
+    bool saves = a->options.every.steps || a->options.every.seconds > 0 || a->options.best;
+    if (saves && !a->candidate && !a->counts.begun && run > 1 && !(run & (run - 1)))
+        spare_begin(&a->spare, a->options.variables);
 }
 
 int autosave_check(const struct autosave *a, struct error *err)

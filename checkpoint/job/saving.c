@@ -194,22 +194,17 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
     return 0;
 }
 
-/* Takes the store over first, so that all that another process saved before is found. */
-static int resume_store(struct saving *s, struct restore_result *restored, struct error *err)
-{
-    const struct store_options options = commit_options(s->owner);
-    return store_take_over(saving_name(s), &options, s->claims, &s->writer.generation, err)
-               ? err->code
-               : saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, restored, err);
-}
-
 int saving_restore(struct saving *s, bool *done, struct error *err)
 {
     struct restore_result restored;
     const char *path;
     int64_t step;
+    const struct store_options options = commit_options(s->owner);
     *done = true;
-    if (s->options->resume && !resume_store(s, &restored, err)) {
+    /* Takes the store over first, so that all that another process saved before is found. */
+    if (s->options->resume &&
+        !store_take_over(saving_name(s), &options, s->claims, &s->writer.generation, err) &&
+        !saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, &restored, err)) {
         s->resumed = restored.step;
         return go_on_with(s, &restored.run, err);
     }

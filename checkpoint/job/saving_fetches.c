@@ -13,20 +13,8 @@
 static int say_no_scalar(const char *name, enum dtype type, const struct shape *shape,
                          struct error *err)
 {
-    struct str text = STR_INIT;
-    shape_print_typed(&text, type, shape);
-    error_set(err, ERR_USAGE, "--save-best %s: it is %s, and no number", name, str_text(&text));
-    str_release(&text);
-    return err->code;
-}
-
-/* Unknown dimensions may turn out to be 1. */
-static bool may_be_scalar(const struct node_output *output)
-{
-    bool may = DTYPE_BIT(output->type) & DTYPES_REAL;
-    for (int i = 0; i < output->shape.rank; i++)
-        may &= output->shape.dims[i] == 1 || output->shape.dims[i] < 0;
-    return may;
+    return error_set(err, ERR_USAGE, "--save-best %s: it is %s, and no number", name,
+                     shape_text_typed(type, shape));
 }
 
 int saving_check_metric(struct saving *s, struct error *err)
@@ -48,7 +36,10 @@ int saving_check_metric(struct saving *s, struct error *err)
         return 0;
     const struct edge edge = request->fetches.items[i];
     const struct node_output *output = graph_output(request->graph, edge);
-    return may_be_scalar(output) ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);
+    bool may = DTYPE_BIT(output->type) & DTYPES_REAL;
+    for (int d = 0; d < output->shape.rank; d++) /* unknown dimensions may turn out to be 1 */
+        may &= output->shape.dims[d] == 1 || output->shape.dims[d] < 0;
+    return may ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);
 }
 
 static void take_scalar(void *context, const char *name, const struct tensor *value,
@@ -59,17 +50,6 @@ static void take_scalar(void *context, const char *name, const struct tensor *va
         autosave_set_scalar(s->autosave, name, tensor_get_float64(value, 0), view->before);
     else if (s->metric && !strcmp(name, s->metric))
         say_no_scalar(name, value->type, &value->shape, &s->no_scalar);
-}
-
-/* Each checkpoint names the metric by which the best is chosen. */
-static void say_metric(struct saving *s, const struct autosave_options *options)
-{
-    struct str text = STR_INIT;
-    if (!options->best)
-        return;
-    str_printf(&text, "%s:%s", s->metric, s->metric_is_low ? "min" : "max");
-    autosave_set_blob(s->autosave, BEST_BLOB, text.data, text.n);
-    str_release(&text);
 }
 
 /* Records where the data of the step came from. */
@@ -88,7 +68,12 @@ void saving_take_place(struct saving *s)
 
 void saving_watch_fetches(struct saving *s, const struct autosave_options *options)
 {
-    say_metric(s, options);
+    struct str text = STR_INIT;
+    if (options->best) { /* each checkpoint names the metric by which the best is chosen */
+        str_printf(&text, "%s:%s", s->metric, s->metric_is_low ? "min" : "max");
+        autosave_set_blob(s->autosave, BEST_BLOB, text.data, text.n);
+        str_release(&text);
+    }
     s->driver->fetched = take_scalar;
     s->driver->fetched_context = s;
 }

@@ -62,14 +62,6 @@ static bool consider(struct match *match, const struct option_row *row, const ch
     return fit == 2;
 }
 
-static struct match find_long(const struct option_row *row, const char *text, size_t n)
-{
-    struct match match = {0};
-    while (row->name && !consider(&match, row, text, n))
-        row++;
-    return match;
-}
-
 /* Sets a row, taking the value from the next argument if `value` is NULL and one is needed. */
 static int set_option(struct option_parser *parse, const struct option_row *row, const char *shown,
                       const char *value, bool on)
@@ -89,7 +81,10 @@ static int parse_long(struct option_parser *parse, const char *text)
 {
     size_t n = strcspn(text, "=");
     const char *value = text[n] ? text + n + 1 : NULL;
-    struct match match = find_long(parse->rows, text, n);
+    const struct option_row *at = parse->rows;
+    struct match match = {0};
+    while (at->name && !consider(&match, at, text, n))
+        at++;
     if (!match.row || !n) {
         VEC(const char *) names = VEC_INIT;
         for (const struct option_row *row = parse->rows; row->name; row++)

@@ -41,22 +41,15 @@ static void name_aside(const char *name, const char *word, struct str *aside)
     str_printf(aside, ".%s%s", word, dot);
 }
 
-/* Another program may have moved the file, as logrotate does; then its name is free. */
-static bool has_place(const struct stat *own)
-{
-    struct stat there;
-    if (stat(path, &there))
-        return errno == ENOENT;
-    return own->st_dev == there.st_dev && own->st_ino == there.st_ino;
-}
-
 int tool_limit_output(struct tool *tool, int64_t limit, struct error *err)
 {
     static bool has_said;
-    struct stat own;
+    struct stat own, there;
     if (!tool->writer || has_said || fstat(STDOUT_FILENO, &own) || own.st_size <= limit)
         return 0;
-    if (has_place(&own)) {
+    /* Another program may have moved the file, as logrotate does; then its name is free. */
+    bool is_gone = stat(path, &there);
+    if (is_gone ? errno == ENOENT : own.st_dev == there.st_dev && own.st_ino == there.st_ino) {
         struct str made = STR_INIT, old = STR_INIT;
         name_aside(path, "new", &made);
         name_aside(path, "old", &old);

@@ -19,17 +19,6 @@ static void pack_edge(struct graph_writer *w, struct edge edge)
     pack_text(w->packer, str_text(&w->text));
 }
 
-static void pack_shape(msgpack_packer *packer, const struct shape *shape)
-{
-    if (shape->rank == SHAPE_UNKNOWN) {
-        msgpack_pack_nil(packer);
-        return;
-    }
-    msgpack_pack_array(packer, (size_t)shape->rank);
-    for (int i = 0; i < shape->rank; i++)
-        msgpack_pack_int64(packer, shape->dims[i]);
-}
-
 static void pack_item(msgpack_packer *packer, const struct attr_value *v)
 {
     if (v->kind == ATTR_INT)
@@ -38,10 +27,14 @@ static void pack_item(msgpack_packer *packer, const struct attr_value *v)
         msgpack_pack_double(packer, v->f);
     else if (v->kind == ATTR_BOOL)
         (v->b ? msgpack_pack_true : msgpack_pack_false)(packer);
+    else if (v->kind == ATTR_SHAPE && v->shape->rank == SHAPE_UNKNOWN)
+        msgpack_pack_nil(packer);
     else if (v->kind == ATTR_SHAPE)
-        pack_shape(packer, v->shape);
+        msgpack_pack_array(packer, (size_t)v->shape->rank);
     else
         pack_text(packer, v->kind == ATTR_TYPE ? dtype_name(v->type) : v->s);
+    for (int i = 0; v->kind == ATTR_SHAPE && i < v->shape->rank; i++)
+        msgpack_pack_int64(packer, v->shape->dims[i]);
 }
 
 static void pack_value(struct graph_writer *w, const char *name, const struct attr_value *v)

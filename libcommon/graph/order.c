@@ -23,15 +23,6 @@ static bool is_less(const void *context, int a, int b)
     return a < b;
 }
 
-static void add_edge(struct topological_sort *o, int from, int to, int *edges)
-{
-    int e = (*edges)++;
-    o->consumer[e] = to;
-    o->next[e] = o->first[from];
-    o->first[from] = e;
-    o->pending[to]++;
-}
-
 /* Follows unordered inputs from an unordered node until a node repeats: that is a cycle. */
 static int report_cycle(const struct topological_sort *o, struct error *err)
 {
@@ -82,8 +73,12 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
     graph_each(node, o.graph) {
         for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
             struct edge edge = node_dependency(node, i);
-            if (edge_exists(edge) && !graph_is_back_edge(o.graph, node, edge))
-                add_edge(&o, edge.node, node->id, &edges);
+            if (!edge_exists(edge) || graph_is_back_edge(o.graph, node, edge))
+                continue;
+            o.consumer[edges] = node->id;
+            o.next[edges] = o.first[edge.node];
+            o.first[edge.node] = edges++;
+            o.pending[node->id]++;
         }
     }
     for (size_t i = 0; i < n; i++)

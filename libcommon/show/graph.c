@@ -38,27 +38,7 @@ static void add_column(struct str *out, bool *started, const char *title)
     *started = true;
 }
 
-static int count_devices(const struct graph *graph)
-{
-    struct map devices = MAP_INIT;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (*graph_node(graph, (int)i)->assigned)
-            map_put(&devices, graph_node(graph, (int)i)->assigned, 1);
-    int n = (int)devices.n;
-    map_release(&devices);
-    return n;
-}
-
 enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
-
-/* A variable belongs to the optimizer if it is not trained and is colocated with another variable
- * or is an input of an update op. */
-static enum owner owner_of(const struct node *node, const char *updated)
-{
-    if (node_is_trained(node))
-        return OWNER_MODEL;
-    return node_attr(node, "_class") || updated[node->id] ? OWNER_OPTIMIZER : OWNER_OTHER;
-}
 
 /* Marks the inputs of update ops, direct ones and those read by an Identity. */
 static char *mark_updated(const struct graph *graph)
@@ -77,10 +57,14 @@ static char *mark_updated(const struct graph *graph)
 
 static void print_summary(struct str *out, const struct graph *graph, bool verbose)
 {
-    int devices = count_devices(graph);
+    struct map devices = MAP_INIT;
+    graph_each(node, graph)
+        if (*node->assigned)
+            map_put(&devices, node->assigned, 1);
     str_printf(out, "%-8s%zu node%s", "graph", graph->nodes.n, graph->nodes.n == 1 ? "" : "s");
-    if (devices)
-        str_printf(out, " on %d device%s", devices, devices == 1 ? "" : "s");
+    if (devices.n)
+        str_printf(out, " on %zu device%s", devices.n, devices.n == 1 ? "" : "s");
+    map_release(&devices);
     str_append_char(out, '\n');
     bool started = false;
     vec_each(entry, &graph->entries) {
@@ -117,7 +101,11 @@ static void print_summary(struct str *out, const struct graph *graph, bool verbo
     graph_each(node, graph) {
         if (!node_is(node, "Variable"))
             continue;
-        enum owner owner = owner_of(node, updated);
+        /* A variable belongs to the optimizer if it is not trained and is colocated with another
+         * variable or is an input of an update op. */
+        enum owner owner = node_is_trained(node)                            ? OWNER_MODEL
+                           : node_attr(node, "_class") || updated[node->id] ? OWNER_OPTIMIZER
+                                                                            : OWNER_OTHER;
         int64_t size = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
         n[owner]++;
         total++;

@@ -35,13 +35,6 @@ static void set_signed(msgpack_object *object, int64_t value)
     object->via.i64 = value;
 }
 
-/* Sign-extends n bytes, two's complement. */
-static int64_t sign_extend(uint64_t value, size_t n)
-{
-    unsigned shift = (unsigned)(64 - 8 * n);
-    return (int64_t)(value << shift) >> shift;
-}
-
 static void set_float(msgpack_object *object, const uint8_t *p, size_t n)
 {
     uint64_t bits = read_int(p, n);
@@ -135,7 +128,7 @@ static inline const uint8_t *set_object(msgpack_object *object, const uint8_t *p
         if (tag < 0xd0)
             set_unsigned(object, read_int(p, n));
         else
-            set_signed(object, sign_extend(read_int(p, n), n));
+            set_signed(object, (int64_t)(read_int(p, n) << (64 - 8 * n)) >> (64 - 8 * n));
         return p + n;
     }
     if (tag < 0x80)

@@ -18,12 +18,8 @@ static int flag_all(struct rewrite *r, struct error *err)
         if (node_has(node, OP_STATEFUL) ||
             node_attr(node, "_gradient")) /* tf-replicate cuts there */
             *flags |= REWRITE_STATEFUL;
-        if (node_has(node, OP_CONTROL_FLOW))
-            *flags |= REWRITE_STEERING;
         if (node_attr(node, TOTAL)) /* an evaluation feeds what it has added up */
             *flags |= REWRITE_OPAQUE;
-        if (node_has(node, OP_FED))
-            *flags |= REWRITE_FED_INPUT;
         r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);
         for (int j = 0; j < node->n_outputs; j++)
             if (node->outputs[j].is_ref)
@@ -251,7 +247,8 @@ static bool may_replace(const struct rewrite *r, const struct node *node, struct
 {
     unsigned char flags = r->flags[node->id];
     const struct node *source = graph_node(r->to, by.node);
-    if (flags & (REWRITE_KEPT | REWRITE_OPAQUE | REWRITE_STATEFUL | REWRITE_STEERING))
+    if (flags & (REWRITE_KEPT | REWRITE_OPAQUE | REWRITE_STATEFUL) ||
+        node_has(node, OP_CONTROL_FLOW))
         return false;
     if (node->n_controls || node->n_outputs != 1 || rewrite_reads(r, by))
         return false;
@@ -267,16 +264,16 @@ bool rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
 {
     if (!may_replace(r, node, by))
         return false;
-    int *after = arena_array(&r->arena, (size_t)node->n_inputs + 2, sizeof *after), n = 0;
-    after[n++] = by.node;
+    struct edge *parts = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *parts);
+    int n = 0;
+    parts[n++] = by;
     for (int i = 0; i < node->n_inputs; i++) {
         struct edge input = rewrite_edge(r, node->inputs[i]);
         const struct node *producer = graph_node(r->to, input.node);
         if (input.node != by.node && (!node_is(producer, "Const") || producer->n_controls))
-            after[n++] = input.node;
+            parts[n++] = input;
     }
-    after[n] = -1;
-    r->after[node->id] = after;
+    rewrite_await_parts(r, node, parts, n);
     r->edges[r->first[node->id]] = by;
     if (rewrite_has_own_name(r, node))
         vec_push_in(&r->arena, &r->lost, ((struct alias){node->name, by}));
@@ -288,21 +285,24 @@ bool rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
 
 bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how)
 {
-    bool news = false;
-    for (size_t i = 0, n = graph->nodes.n; i < n; i++) {
-        const struct node *node = graph_node(graph, order[how.up ? n - 1 - i : i]);
-        for (int k = 0; k < node->n_inputs + (how.controls ? node->n_controls : 0); k++) {
-            struct edge edge = node_dependency(node, k);
-            int from = how.up ? node->id : edge.node, to = how.up ? edge.node : node->id;
-            if (!edge_exists(edge) || !(facts[from] & (how.roots | how.fact)) ||
-                facts[to] & (how.fact | how.unless) || (how.only && !(facts[to] & how.only)) ||
-                (how.follows && !how.follows(graph, edge)))
-                continue;
-            facts[to] |= how.fact;
-            news = true;
+    bool found = false;
+    for (bool news = true; news; news &= how.loops) {
+        news = false;
+        for (size_t i = 0, n = graph->nodes.n; i < n; i++) {
+            const struct node *node = graph_node(graph, order[how.up ? n - 1 - i : i]);
+            for (int k = 0; k < node->n_inputs + (how.controls ? node->n_controls : 0); k++) {
+                struct edge edge = node_dependency(node, k);
+                int from = how.up ? node->id : edge.node, to = how.up ? edge.node : node->id;
+                if (!edge_exists(edge) || !(facts[from] & (how.roots | how.fact)) ||
+                    facts[to] & (how.fact | how.unless) || (how.only && !(facts[to] & how.only)) ||
+                    (how.follows && !how.follows(graph, edge)))
+                    continue;
+                facts[to] |= how.fact;
+                found = news = true;
+            }
         }
     }
-    return news;
+    return found;
 }
 
 /* ---- copies ---- */

@@ -12,12 +12,10 @@
 #include "pass/pass.h"
 
 enum rewrite_flag {
-    REWRITE_KEPT = 1 << 0,      /* an entry or a colocation group names it */
-    REWRITE_OPAQUE = 1 << 1,    /* the user keeps it: its value may be fed */
-    REWRITE_AWAITED = 1 << 2,   /* some control edge leads from it */
-    REWRITE_STATEFUL = 1 << 3,  /* has state, an effect, or a variable as input or output */
-    REWRITE_STEERING = 1 << 4,  /* control flow */
-    REWRITE_FED_INPUT = 1 << 5, /* Placeholder and the like */
+    REWRITE_KEPT = 1 << 0,     /* an entry or a colocation group names it */
+    REWRITE_OPAQUE = 1 << 1,   /* the user keeps it: its value may be fed */
+    REWRITE_AWAITED = 1 << 2,  /* some control edge leads from it */
+    REWRITE_STATEFUL = 1 << 3, /* has state, an effect, or a variable as input or output */
 };
 
 /* How attributes of a pass' copies differ from the source's. A copy has a number k, which is
@@ -107,10 +105,11 @@ struct spread {
     unsigned only;   /* not 0: and only those with one of these */
     bool controls;   /* and who waits for one, too */
     bool up;         /* who is needed by such a node gets it instead */
+    bool loops;      /* as long as some node gets it: loops lead back */
     bool (*follows)(const struct graph *graph, struct edge edge); /* NULL: along all edges */
 };
-/* Spreads facts in one visit of all nodes, in that order. Returns whether some node got one: where
- * loops lead back others may follow in the next visit. */
+/* Spreads facts in one visit of all nodes, or in several, in that order. Returns whether some node
+ * got one. */
 bool spread_facts(const struct graph *graph, const int *order, unsigned *facts, struct spread how);
 
 /* A builder of nodes for a node of the source. */

@@ -65,9 +65,9 @@ static void merge_node(struct cse_table *t, const struct node *node)
 {
     struct rewrite *r = t->r;
     struct node view = rewrite_view(r, node);
-    if (r->flags[node->id] &
-            (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE) ||
-        !node->n_outputs || (node_is(node, "Const") && rewrite_has_own_name(r, node))) {
+    if (r->flags[node->id] & (REWRITE_STATEFUL | REWRITE_OPAQUE) ||
+        node_has(node, OP_CONTROL_FLOW | OP_FED) || !node->n_outputs ||
+        (node_is(node, "Const") && rewrite_has_own_name(r, node))) {
         rewrite_add(r, node, &view);
         return;
     }

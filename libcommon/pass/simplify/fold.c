@@ -38,8 +38,8 @@ static bool is_worth(const struct graph *graph, const struct node *node, int64_t
 /* A Const counts as folded; an Identity is left to arithmetic simplification, which removes it. */
 static bool may_fold(const struct folder *f, const struct node *node)
 {
-    if (f->r.flags[node->id] &
-        (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
+    if (f->r.flags[node->id] & (REWRITE_STATEFUL | REWRITE_OPAQUE) ||
+        node_has(node, OP_CONTROL_FLOW | OP_FED))
         return false;
     if (node->n_controls || !node->n_outputs || node->op->def->identity.when == SAME_ALWAYS ||
         node_attr(node, "_loss"))

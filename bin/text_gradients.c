@@ -85,7 +85,7 @@ static bool ops_of_gradient(const struct graph *from, const struct node *node, b
     bool done = copy && !err.code;
     if (done)
         node->op->def->gradient(&g);
-    done = done && !grad_finish(&g);
+    done = done && !err.code;
     for (size_t i = first; done && i < graph->nodes.n; i++)
         add(made, graph_node(graph, (int)i)->op->def->name);
     mem_free(edges);

@@ -5,21 +5,15 @@
 
 #include "base/memory.h"
 
-static struct edge fail(struct build *b)
-{
-    b->failed = true;
-    return EDGE_NONE;
-}
-
 struct edge build_op(struct build *b, const char *op, const struct edge *inputs, int n_inputs,
                      const struct attr *attrs, int n_attrs)
 {
-    if (b->failed)
+    if (b->err->code)
         return EDGE_NONE;
     for (int i = 0; i < n_inputs; i++) {
         if (!edge_exists(inputs[i])) {
             error_set(b->err, ERR_INTERNAL, "%s: input %d does not exist", op, i);
-            return fail(b);
+            return EDGE_NONE;
         }
     }
     char base[1024];
@@ -45,7 +39,7 @@ struct edge build_op(struct build *b, const char *op, const struct edge *inputs,
                              .line = b->line};
     struct node *node = graph_add(b->graph, &spec, b->err);
     mem_free(all);
-    return node ? (struct edge){node->id, 0} : fail(b);
+    return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
 struct edge build_unary(struct build *b, const char *op, struct edge x)
@@ -56,6 +50,14 @@ struct edge build_unary(struct build *b, const char *op, struct edge x)
 struct edge build_binary(struct build *b, const char *op, struct edge x, struct edge y)
 {
     return build_op(b, op, (struct edge[]){x, y}, 2, NULL, 0);
+}
+
+struct edge build_after(struct build *b, struct edge x, const int *controls, int n)
+{
+    struct build after = *b;
+    after.controls = controls;
+    after.n_controls = n;
+    return build_unary(&after, "Identity", x);
 }
 
 struct edge build_const(struct build *b, const struct tensor *value)
@@ -74,7 +76,7 @@ struct edge build_scalar(struct build *b, enum dtype type, double value)
 
 struct edge build_scalar_like(struct build *b, struct edge x, double value)
 {
-    return b->failed ? EDGE_NONE : build_scalar(b, build_type(b, x), value);
+    return b->err->code ? EDGE_NONE : build_scalar(b, build_type(b, x), value);
 }
 
 struct edge build_ints(struct build *b, const int64_t *values, int n)
@@ -103,5 +105,5 @@ const struct shape *build_shape(const struct build *b, struct edge x)
 struct edge build_cast(struct build *b, struct edge x, enum dtype type)
 {
     const struct attr attr = {"DstT", attr_type(type)};
-    return !b->failed && build_type(b, x) == type ? x : build_op(b, "Cast", &x, 1, &attr, 1);
+    return !b->err->code && build_type(b, x) == type ? x : build_op(b, "Cast", &x, 1, &attr, 1);
 }

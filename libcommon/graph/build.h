@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Building nodes concisely: for gradients, passes and tests. A builder remembers the first failure;
- * after it every call is a no-op and returns EDGE_NONE, so that a gradient function reads like its
- * formula and checks once at the end.
+ * Building nodes concisely: for gradients, passes and tests. Once `err` is set every call is a
+ * no-op and returns EDGE_NONE, so that a gradient function reads like its formula and checks once
+ * at the end.
  */
 #ifndef TF_GRAPH_BUILD_H
 #define TF_GRAPH_BUILD_H
@@ -19,7 +19,6 @@ struct build {
     const int *controls;  /* given to every new node */
     int n_controls;
     struct error *err;
-    bool failed;
 };
 
 /* Adds a node named after its op within the scope; returns its output 0. `attrs` may be NULL. */
@@ -28,6 +27,8 @@ struct edge build_op(struct build *b, const char *op, const struct edge *inputs,
 struct edge build_unary(struct build *b, const char *op, struct edge x);
 struct edge build_binary(struct build *b, const char *op, struct edge x, struct edge y);
 
+/* x, after those nodes. */
+struct edge build_after(struct build *b, struct edge x, const int *controls, int n);
 struct edge build_cast(struct build *b, struct edge x, enum dtype type); /* x if of the type */
 
 struct edge build_const(struct build *b, const struct tensor *value);

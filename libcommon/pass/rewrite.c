@@ -148,8 +148,7 @@ struct build rewrite_build(const struct rewrite *r, const struct node *node, con
                           .device = device,
                           .file = node->file,
                           .line = node->line,
-                          .err = r->err,
-                          .failed = r->err->code != 0};
+                          .err = r->err};
 }
 
 struct node_spec rewrite_spec_like(const struct node *node)

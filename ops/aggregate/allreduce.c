@@ -38,17 +38,15 @@ static int allreduce_shape(struct infer *infer)
 static void allreduce_gradient(struct grad *g)
 {
     const struct attr_value *reductions = node_attr(g->node, "reductions");
-    for (int i = 0; i < g->node->n_outputs && !g->b.failed; i++) {
+    for (int i = 0; i < g->node->n_outputs && !g->b.err->code; i++) {
         const char *back = collective_adjoint(reductions->strings[i]);
         if (!edge_exists(g->out[i]))
             continue;
-        if (!back) {
+        if (back)
+            g->in[i] = collective_grad(&g->b, g->node, g->out[i], grad_input(g, i), back, -1);
+        else
             error_set(g->b.err, ERR_DATA, "there is no gradient of reduction '%s'",
                       reductions->strings[i]);
-            g->b.failed = true;
-            return;
-        }
-        g->in[i] = collective_grad(&g->b, g->node, g->out[i], grad_input(g, i), back, -1);
     }
 }
 

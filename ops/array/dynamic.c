@@ -59,7 +59,7 @@ static void partition_gradient(struct grad *g)
         edges[i] = build_slot(parts, i);
         edges[n + i] = grad_out_or_zeros(g, i);
     }
-    if (!b->failed)
+    if (!b->err->code)
         g->in[0] = array_reshape_like(b, build_op(b, "DynamicStitch", edges, 2 * n, NULL, 0), data);
     mem_free(edges);
 }

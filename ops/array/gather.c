@@ -63,7 +63,8 @@ static void gather_gradient(struct grad *g)
         values = build_binary(b, "Reshape", values, shape);
         indices = array_flatten(b, indices);
     }
-    grad_set_rows(g, 0, values, indices);
+    g->in[0] = values;
+    g->in_indices[0] = indices;
 }
 
 const struct op_def op_Gather = {

@@ -101,11 +101,11 @@ static struct edge base_of_slope(struct grad *g, struct edge one, struct edge ze
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), y = grad_input(g, 1);
-    const struct tensor *exponent = b->failed ? NULL : graph_constant(b->graph, y);
+    const struct tensor *exponent = b->err->code ? NULL : graph_constant(b->graph, y);
     bool may_be_zero = !exponent;
     for (int64_t i = 0; exponent && i < tensor_count(exponent); i++)
         may_be_zero |= tensor_get_float64(exponent, i) == 0;
-    if (b->failed || !may_be_zero)
+    if (b->err->code || !may_be_zero)
         return x;
     double least = build_type(b, x) == FLOAT64   ? DBL_MIN
                    : build_type(b, x) == FLOAT16 ? 0x1p-14

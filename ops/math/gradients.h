@@ -28,14 +28,13 @@ static inline struct edge grad_div(struct grad *g, struct edge x, struct edge y)
 /* Casts x to `type`; x itself if it has that type. */
 static inline struct edge grad_cast(struct grad *g, struct edge x, enum dtype type)
 {
-    struct attr to = {"DstT", attr_type(type)};
-    return g->b.failed || build_type(&g->b, x) == type ? x : build_op(&g->b, "Cast", &x, 1, &to, 1);
+    return build_cast(&g->b, x, type);
 }
 
 /* Returns the type of counts for values of x's type: 16 bits could not represent them. */
 static inline enum dtype grad_count_type(struct grad *g, struct edge x)
 {
-    enum dtype type = g->b.failed ? FLOAT32 : build_type(&g->b, x);
+    enum dtype type = g->b.err->code ? FLOAT32 : build_type(&g->b, x);
     return dtype_bytes(type) < 4 ? FLOAT32 : type;
 }
 
@@ -45,7 +44,7 @@ static inline struct edge grad_by_count(struct grad *g, const char *op, struct e
 {
     enum dtype type = grad_count_type(g, x);
     struct edge wide = build_binary(&g->b, op, grad_cast(g, x, type), grad_cast(g, count, type));
-    return g->b.failed ? EDGE_NONE : grad_cast(g, wide, build_type(&g->b, x));
+    return g->b.err->code ? EDGE_NONE : grad_cast(g, wide, build_type(&g->b, x));
 }
 
 /* factor * x */

@@ -56,7 +56,7 @@ static struct reduction_shapes reduction_of(struct grad *g)
     const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
     int64_t kept[SHAPE_RANK_MAX], repeats[SHAPE_RANK_MAX];
     unsigned axes;
-    if (g->b.failed || !shape_is_known(shape) || !static_axes(g, &axes)) {
+    if (g->b.err->code || !shape_is_known(shape) || !static_axes(g, &axes)) {
         /* The axes, or some dimensions, are known only in a step. */
         struct build *b = &g->b;
         struct edge sizes = build_unary(b, "Shape", grad_input(g, 0));

@@ -46,7 +46,7 @@ static struct edge unbroadcast(struct grad *g, struct edge gradient, int i)
     struct build *b = &g->b;
     const struct shape *part = build_shape(b, grad_input(g, i));
     const struct shape *full = build_shape(b, grad_output(g, 0));
-    if (b->failed || (shape_is_known(part) && shape_equal(part, full)))
+    if (b->err->code || (shape_is_known(part) && shape_equal(part, full)))
         return gradient;
     struct edge shape = build_unary(b, "Shape", grad_input(g, i));
     struct edge result = build_unary(b, "Shape", grad_output(g, 0));

@@ -123,8 +123,8 @@ static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
     for (int i = 0; i < w->n; i++)
         missing |= !edge_exists(each[i].values);
     memcpy(w->result, each, (size_t)w->n * sizeof *each);
-    if (b->failed || !missing || w->options.allow_missing)
-        return b->failed ? b->err->code : 0;
+    if (b->err->code || !missing || w->options.allow_missing)
+        return b->err->code;
     return gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, w->xs, w->n, &w->options, w->result,
                          b->err);
 }
@@ -200,7 +200,7 @@ static int gradients(lua_State *L)
             lua_setfield(L, -2, "indices");
         } else {
             struct edge dense = gradient_dense(&b, g, xs[i]);
-            if (b.failed)
+            if (b.err->code)
                 place_error(L, "%s", b.err->text);
             handle_push(L, dense);
         }

@@ -7,7 +7,7 @@
 void user_gradient(struct grad *grad)
 {
     struct tf_grad handle = {&user_functions, {&user_functions, grad->node}, grad};
-    if (user_row(grad->node)->gradient(&handle) && !grad->b.failed)
+    if (user_row(grad->node)->gradient(&handle) && !grad->b.err->code)
         user_grad_fail(&handle, "its gradient function failed");
 }
 
@@ -20,12 +20,11 @@ static struct tf_edge out(struct edge edge)
 static struct edge in(struct grad *grad, struct tf_edge edge)
 {
     const struct graph *graph = grad->b.graph;
-    if (!grad->b.failed && edge.node >= 0 && (size_t)edge.node < graph->nodes.n && edge.slot >= 0 &&
+    if (edge.node >= 0 && (size_t)edge.node < graph->nodes.n && edge.slot >= 0 &&
         edge.slot < graph_node(graph, edge.node)->n_outputs)
         return (struct edge){edge.node, edge.slot};
-    if (!grad->b.failed)
+    if (!grad->b.err->code)
         error_set(grad->b.err, ERR_DATA, "its gradient function uses a tensor that does not exist");
-    grad->b.failed = true;
     return EDGE_NONE;
 }
 
@@ -53,8 +52,9 @@ struct tf_edge user_grad_out(tf_grad *grad, int k, int or_zeros)
     return out(or_zeros ? grad_out_or_zeros(grad->grad, k) : grad->grad->out[k]);
 }
 
-/* Parses the attributes of a new node from text, by its op's declaration. */
-static bool parse_attrs(struct grad *grad, struct arena *arena, const char *name,
+/* Parses the attributes of a new node from text, by its op's declaration. A missing op is reported
+ * when the node is made. */
+static void parse_attrs(struct grad *grad, struct arena *arena, const char *name,
                         const struct tf_op_attr *texts, int n, struct attr *attrs)
 {
     const struct op *op = registry_find(grad->b.graph->registry, name);
@@ -63,7 +63,7 @@ static bool parse_attrs(struct grad *grad, struct arena *arena, const char *name
         attrs[i].name = texts[i].name;
         if (at < 0) {
             error_set(grad->b.err, ERR_DATA, "%s has no attribute '%s'", name, texts[i].name);
-            return false;
+            return;
         }
         if (op->attrs[at].kind == ATTR_STRING) {
             attrs[i].value = attr_string(texts[i].value);
@@ -75,10 +75,9 @@ static bool parse_attrs(struct grad *grad, struct arena *arena, const char *name
             error_set(grad->b.err, ERR_DATA, "unexpected '%.20s'", end);
         if (!end || *end) {
             error_prefix(grad->b.err, "%s: %s=%s: ", name, texts[i].name, texts[i].value);
-            return false;
+            return;
         }
     }
-    return true; /* a missing op is reported when the node is made */
 }
 
 struct tf_edge user_grad_op(tf_grad *grad, const char *op, const struct tf_edge *inputs,
@@ -90,8 +89,8 @@ struct tf_edge user_grad_op(tf_grad *grad, const char *op, const struct tf_edge 
     struct attr *values = arena_array(&arena, (size_t)n_attrs + 1, sizeof *values);
     for (int i = 0; i < n_inputs; i++)
         edges[i] = in(own, inputs[i]);
-    if (!own->b.failed && !parse_attrs(own, &arena, op, attrs, n_attrs, values))
-        own->b.failed = true;
+    if (!own->b.err->code)
+        parse_attrs(own, &arena, op, attrs, n_attrs, values);
     struct edge made = build_op(&own->b, op, edges, n_inputs, values, n_attrs);
     arena_release(&arena);
     return out(made);
@@ -112,13 +111,12 @@ void user_grad_set(tf_grad *grad, int i, struct tf_edge gradient)
 
 int user_grad_finish(const tf_grad *grad)
 {
-    return grad_finish(grad->grad);
+    return grad->grad->b.err->code;
 }
 
 int user_grad_fail(tf_grad *grad, const char *text)
 {
-    if (!grad->grad->b.failed)
+    if (!grad->grad->b.err->code)
         error_set(grad->grad->b.err, ERR_DATA, "%s", text);
-    grad->grad->b.failed = true;
-    return grad_finish(grad->grad);
+    return grad->grad->b.err->code;
 }

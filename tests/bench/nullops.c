@@ -161,7 +161,7 @@ static void measure_small(void)
     struct edge x = build_op(&build, "Placeholder", NULL, 0, attrs, 2);
     struct edge y = build_binary(&build, "Add", x, x);
     struct device *device = device_open("CPU", 0, &(struct device_options){.threads = 1}, &err);
-    if (build.failed || !device)
+    if (build.err->code || !device)
         die(&err);
     float one = 1;
     struct tensor value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &one);
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
         struct build build = {.graph = graph, .err = &err};
         int target = k < 2 ? add_noops(&build, n, k ? 3 : 1)
                            : add_chain(&build, n, k == 2 ? "Identity" : "Neg");
-        if (build.failed)
+        if (build.err->code)
             die(&err);
         measure(titles[k], graph, target, n);
         graph_free(graph);

@@ -195,17 +195,16 @@ static inline struct edge nest_open(struct nest_lowering *l, struct edge enter)
 {
     struct edge inputs[] = {enter, EDGE_NONE};
     struct node_spec spec = {.op = "Merge", .inputs = inputs, .n_inputs = 2};
-    struct node *merge = l->build.failed ? NULL : graph_add(l->build.graph, &spec, l->build.err);
-    l->build.failed = !merge;
+    struct node *merge = l->build.err->code ? NULL : graph_add(l->build.graph, &spec, l->build.err);
     return merge ? (struct edge){merge->id, 0} : EDGE_NONE;
 }
 
 static inline void nest_close(struct nest_lowering *l, struct edge merge, struct edge value)
 {
     struct edge next = build_unary(&l->build, "NextIteration", value);
-    if (!l->build.failed)
-        l->build.failed = graph_set_input(l->build.graph, graph_node(l->build.graph, merge.node), 1,
-                                          next, l->build.err);
+    if (!l->build.err->code)
+        graph_set_input(l->build.graph, graph_node(l->build.graph, merge.node), 1, next,
+                        l->build.err);
 }
 
 struct nest_variable {
@@ -266,7 +265,7 @@ static inline void nest_lower(struct nest_lowering *l, struct nest_place *place,
                               const struct nest_block *block)
 {
     static const char *const ops[] = {[NEST_ADD] = "Add", [NEST_SUB] = "Sub", [NEST_MUL] = "Mul"};
-    for (int i = 0; i < block->n && !l->build.failed; i++) {
+    for (int i = 0; i < block->n && !l->build.err->code; i++) {
         const struct nest_statement *s = &block->statements[i];
         if (s->kind == NEST_COND)
             nest_lower_cond(l, place, s);

@@ -81,7 +81,7 @@ static inline void nest_make_graph(struct nest *n, int parallel_iterations, bool
         n->results[i] = build_unary(&l.build, "Identity", l.slots[i].edge);
     nest_run_after(&l, &l.slots[NEST_TOKEN].edge.node);
     n->target = build_op(&l.build, "NoOp", NULL, 0, NULL, 0).node;
-    if (l.build.failed || graph_infer(n->graph, &n->err) || graph_check(n->graph, &n->err))
+    if (l.build.err->code || graph_infer(n->graph, &n->err) || graph_check(n->graph, &n->err))
         fail_msg("%s", n->err.text);
 }
 

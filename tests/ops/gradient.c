@@ -82,7 +82,7 @@ static struct edge weigh(struct build *b, struct edge x, const struct shape *sha
 {
     struct error err = ERROR_INIT;
     struct tensor weights = TENSOR_INIT;
-    if (b->failed || tensor_alloc(&weights, FLOAT64, shape, &err))
+    if (b->err->code || tensor_alloc(&weights, FLOAT64, shape, &err))
         return EDGE_NONE;
     for (int64_t i = 0; i < tensor_count(&weights); i++)
         tensor_set_float64(&weights, i, weight(i, salt));
@@ -124,7 +124,7 @@ static int add_gradients(struct gradient_check *check, struct build *b, struct e
     for (int i = 0; i < check->n_chosen; i++)
         check->gradients[i] = edge_exists(result[i].values) ? gradient_dense(b, &result[i], xs[i])
                                                             : build_unary(b, "ZerosLike", xs[i]);
-    return b->failed ? err->code : 0;
+    return err->code;
 }
 
 static struct edge add_input(struct gradient_check *check, struct build *b,
@@ -155,7 +155,7 @@ static int build_graph(struct gradient_check *check, struct build *b, struct err
     if (!node)
         return err->code;
     check->loss = output_loss(b, test, node);
-    return b->failed ? err->code : 0;
+    return err->code;
 }
 
 static int evaluate(struct gradient_check *check, const struct edge *fetches, int n,
@@ -270,7 +270,7 @@ static int second_order(struct gradient_check *check, struct build *b, struct er
             add_to(b, loss,
                    weigh(b, check->gradients[i], &check->values[check->chosen[i]].shape, 100 + i));
     check->loss = loss;
-    if (b->failed || add_gradients(check, b, err) || compare_all(check, err))
+    if (b->err->code || add_gradients(check, b, err) || compare_all(check, err))
         return error_prefix(err, "second order: ");
     return 0;
 }

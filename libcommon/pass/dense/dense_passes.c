@@ -331,7 +331,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
         const struct edge inputs[] = {whole, with_rest(b, range[0], shape->rank, 0),
                                       with_rest(b, range[1], shape->rank, -1)};
         part = build_op(b, "Slice", inputs, 3, NULL, 0);
-        if (b->failed)
+        if (b->err->code)
             return EDGE_NONE;
         graph_node(c->r.to, part.node)->outputs[0].shape = *shape;
         mark(c, part.node, DENSE_PASS, pass);

@@ -65,10 +65,24 @@ static void find_ancestors(struct grad_engine *e, const struct gradient_request 
     }
 }
 
-/* A consumer among the ancestors: in a list of its producer's, links by index + 1. */
-struct consumer {
-    int node, next;
-};
+/* Marks the ancestors that depend on some x: back edges of loops may lead to earlier ones. */
+static void find_between(struct grad_engine *e, const struct gradient_request *r)
+{
+    for (int i = 0; i < r->n_xs; i++)
+        if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
+            e->marks[r->xs[i].node] |= MARK_BETWEEN;
+    for (bool news = true; news;) {
+        news = false;
+        for (int id = 0; id < e->n_forward; id++) {
+            if (e->marks[id] != MARK_ANCESTOR || is_barrier(e, id))
+                continue;
+            const struct node *node = graph_node(e->graph, id);
+            for (int k = 0; k < node->n_inputs; k++)
+                e->marks[id] |= e->marks[node->inputs[k].node] & MARK_BETWEEN;
+            news |= e->marks[id] & MARK_BETWEEN;
+        }
+    }
+}
 
 /* ---- control flow ---- */
 
@@ -176,76 +190,46 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     find_ancestors(e, r);
     if (analyse_frames(e, r))
         return e->err->code;
-    VEC(struct consumer) consumers = VEC_INIT;
-    VEC(int) stack = VEC_INIT;
-    /* By node id, 0: none; indexing by ancestor would need a map. */
-    int *first = arena_array(&e->arena, (size_t)e->n_forward, sizeof *first);
-    for (size_t i = 0; i < e->ancestors.n; i++) {
-        int id = e->ancestors.items[i];
-        const struct node *node = graph_node(e->graph, id);
-        for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
-            int *head = &first[node->inputs[k].node];
-            vec_push_in(&e->arena, &consumers, ((struct consumer){id, *head}));
-            *head = (int)consumers.n;
-        }
-    }
-    for (int i = 0; i < r->n_xs; i++)
-        if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
-            vec_push_in(&e->arena, &stack, r->xs[i].node);
-    while (stack.n) {
-        int id = vec_pop(&stack);
-        if (e->marks[id] & MARK_BETWEEN)
-            continue;
-        e->marks[id] |= MARK_BETWEEN;
-        for (int k = first[id]; k > 0; k = consumers.items[k - 1].next)
-            vec_push_in(&e->arena, &stack, consumers.items[k - 1].node);
-    }
+    find_between(e, r);
     grad_sort_ancestors(e);
     struct build b = grad_build(e, NULL, NULL);
     for (int i = 0; i < r->n_ys; i++) {
-        int mark = (int)e->graph->nodes.n;
         struct edge y = r->ys[i], g = r->grad_ys ? r->grad_ys[i] : EDGE_NONE;
         if (!edge_exists(g) && build_shape(&b, y)->rank == 0)
             g = build_scalar_like(&b, y, 1);
         else if (!edge_exists(g))
             g = build_binary(&b, "Fill", build_unary(&b, "Shape", y), build_scalar_like(&b, y, 1));
-        if (b.failed || grad_adopt(e, NULL, mark))
+        if (grad_adopt(e, NULL))
             return e->err->code;
         grad_contribute(e, y, (struct gradient){g, EDGE_NONE});
     }
     if (grad_process_frame(e, NULL, e->base))
         return e->err->code;
-    int code = collect(e, r, result);
-    if (!code) {
-        /* Skip nodes added to the forward graph, which the controls may wait for. */
-        const struct gradients_options *options = e->options;
-        bool *waits = arena_array(&e->arena, e->graph->nodes.n, sizeof *waits);
-        for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
-            struct node *node = graph_node(e->graph, e->n_forward + (int)i);
-            if (e->made.items[i].forward_frame >= 0)
-                continue;
-            /* A node runs after the controls if one input does; a Merge only if all do, except
-             * later ones, which are back edges. */
-            bool any = false, all = true;
-            for (int j = 0; j < node->n_inputs; j++) {
-                int from = node->inputs[j].node;
-                bool waiting = from >= e->n_forward && waits[from - e->n_forward];
-                any = any || waiting;
-                all = all && (waiting || from >= node->id);
-            }
-            bool found = node_is(node, "Merge") ? all : any;
-            for (int j = 0; j < node->n_controls && !found; j++)
-                found =
-                    node->controls[j] >= e->n_forward && waits[node->controls[j] - e->n_forward];
-            waits[i] = found;
-            if (waits[i] || node_is(node, "Const"))
-                continue;
-            for (int k = 0; k < options->n_controls; k++)
-                graph_add_control(e->graph, node, options->controls[k]);
-            waits[i] = true;
+    if (collect(e, r, result))
+        return e->err->code;
+    /* Skip nodes added to the forward graph, which the controls may wait for. */
+    const struct gradients_options *options = e->options;
+    bool *waits = arena_array(&e->arena, e->graph->nodes.n, sizeof *waits); /* by node */
+    for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
+        struct node *node = graph_node(e->graph, e->n_forward + (int)i);
+        if (e->made.items[i].forward_frame >= 0)
+            continue;
+        /* A node runs after the controls if one input does; a Merge only if all do, except later
+         * ones, which are back edges. */
+        bool any = false, all = true;
+        for (int j = 0; j < node->n_inputs; j++) {
+            bool waiting = waits[node->inputs[j].node];
+            any = any || waiting;
+            all = all && (waiting || node->inputs[j].node >= node->id);
         }
+        bool found = node_is(node, "Merge") ? all : any;
+        for (int j = 0; j < node->n_controls; j++)
+            found |= waits[node->controls[j]];
+        waits[node->id] = found || !node_is(node, "Const");
+        for (int k = 0; k < options->n_controls && waits[node->id] && !found; k++)
+            graph_add_control(e->graph, node, options->controls[k]);
     }
-    return code;
+    return 0;
 }
 
 int gradients_add(struct graph *graph, const struct edge *ys, const struct edge *grad_ys, int n_ys,

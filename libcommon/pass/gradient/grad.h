@@ -16,15 +16,15 @@ struct gradient {
     struct edge indices;
 };
 
-/* The argument of an op's gradient function, which sets in[i] (or calls grad_set_rows) for each
- * input that has a gradient. out[k] is the gradient of output k, EDGE_NONE if no gradient flows
- * back through it; at least one exists. A failure is recorded in b (grad_finish). */
+/* The argument of an op's gradient function, which sets in[i] for each input that has a gradient,
+ * and in_indices[i] if that is of some rows. out[k] is the gradient of output k, EDGE_NONE if no
+ * gradient flows back through it; at least one exists. A failure is left in b.err. */
 struct grad {
     struct build b;          /* new nodes are scoped "gradients/NAME_grad" */
     const struct node *node; /* the forward node */
     const struct edge *out;
     struct edge *in;
-    struct edge *in_indices; /* set by grad_set_rows */
+    struct edge *in_indices;
 };
 
 static inline struct edge grad_input(const struct grad *g, int i)
@@ -37,12 +37,6 @@ static inline struct edge grad_output(const struct grad *g, int k)
     return (struct edge){g->node->id, k};
 }
 
-/* Returns 0, or the error that the first failed node has left in b.err. */
-static inline int grad_finish(const struct grad *g)
-{
-    return g->b.failed ? g->b.err->code : 0;
-}
-
 /* Adds an op with those of its attributes that the node has. */
 struct edge grad_op(struct grad *g, const char *op, const struct edge *inputs, int n);
 
@@ -52,8 +46,6 @@ struct edge grad_out_or_zeros(struct grad *g, int k);
 /* Sums `gradient` over the axes that broadcasting inputs i and `other` added to input i, and
  * reshapes it to input i's shape (static shapes if known, else BroadcastGradientArgs). */
 struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int other);
-
-void grad_set_rows(struct grad *g, int i, struct edge values, struct edge indices);
 
 struct gradients_options {
     bool colocate;       /* each gradient op with its forward op */

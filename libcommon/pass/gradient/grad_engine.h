@@ -20,6 +20,7 @@ enum grad_mark {
 };
 
 typedef VEC(struct gradient) gradient_list;
+typedef VEC(int) id_list;
 
 /* The backward loop of a forward loop, with counters for both. */
 struct grad_space {
@@ -30,8 +31,7 @@ struct grad_space {
     int forward_sync;          /* ControlTrigger before the count of the next iteration */
     int pivot, sync;           /* the same for the backward loop */
     struct edge loop_cond;     /* of the backward loop */
-    struct edge_map values;    /* by other edges: index in `made` of the space's value for each */
-    VEC(struct edge) made;
+    struct edge_map values;    /* by other edges: node of the space's value for each */
 };
 
 /* The place of a node that was made here. */
@@ -54,12 +54,13 @@ struct grad_engine {
     struct grad_space **spaces;    /* by frame */
     struct map loop_names;         /* of forward loops */
     VEC(struct grad_origin) made;  /* by id - n_forward */
-    VEC(int) ancestors;            /* of ys, and ys themselves */
-    VEC(int) cuts;                 /* nodes where a gradient ended */
+    id_list ancestors;             /* of ys, and ys themselves */
+    id_list cuts;                  /* nodes where a gradient ended */
     struct arena arena;
     /* grad_frame.c: the ancestors sorted so that those of a frame and of the loops in it are
      * adjacent, from begin[frame] to end[frame]. */
-    int *by_frame, *begin, *end;
+    id_list by_frame;
+    int *begin, *end;
     int *pending; /* by unit, each of one frame: edges from units not yet processed */
 };
 
@@ -77,8 +78,8 @@ static inline bool grad_differentiable(enum dtype type)
 /* Returns a builder of backward nodes under "SCOPE/suffix" (NULL: SCOPE). */
 struct build grad_build(struct grad_engine *e, const char *suffix, const struct node *forward);
 
-/* Takes the nodes from id `mark` on into a space. */
-int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
+/* Takes the nodes added since the last call into a space. */
+int grad_adopt(struct grad_engine *e, struct grad_space *space);
 
 /* Adds to the gradient of a forward edge. */
 void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient);

@@ -66,11 +66,6 @@ static struct grad_origin grad_made_beside(const struct grad_engine *e, int loop
     return made;
 }
 
-static void grad_note_beside(struct grad_engine *e, int loop)
-{
-    note(e, grad_made_beside(e, loop));
-}
-
 /* Adds an Enter of the loop with that name. */
 static struct edge grad_add_enter(struct build *b, struct edge x, const char *frame, int parallel,
                                   bool is_constant)
@@ -99,16 +94,13 @@ static struct edge grad_value(struct grad_engine *e, struct grad_space *space, s
 static struct edge guard(struct grad_engine *e, struct build *b, struct grad_space *space,
                          struct edge handle, int condition)
 {
-    if (condition == CONDITION_NONE || b->failed)
+    if (condition == CONDITION_NONE)
         return handle;
     const struct condition c = e->frames->conditions.items[condition];
     handle = guard(e, b, space, handle, c.parent);
     if (frames_output(e->frames, graph_node(e->graph, c.predicate.node)) != space->frame)
         return handle; /* a condition on the loop as a whole */
-    struct edge predicate = grad_value(e, space, c.predicate);
-    if (!edge_exists(predicate))
-        return EDGE_NONE;
-    struct edge both = build_binary(b, "Switch", handle, predicate);
+    struct edge both = build_binary(b, "Switch", handle, grad_value(e, space, c.predicate));
     grad_note(e, space, -1);
     return build_slot(both, c.branch);
 }
@@ -124,7 +116,7 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     grad_set_control(&b, &anchor);
     struct edge handle = build_op(&b, "Stack", NULL, 0, stack_attrs, 1);
     b.n_controls = 0;
-    grad_note_beside(e, space->frame);
+    note(e, grad_made_beside(e, space->frame));
 
     const struct graph_frame *frame = &e->frames->frames.items[space->frame];
     struct edge inside = grad_add_enter(&b, handle, frame->name, frame->parallel_iterations, true);
@@ -132,22 +124,16 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     struct edge push = build_binary(&b, "StackPush", inside, value);
     b.n_controls = 0;
     grad_note(e, NULL, space->frame);
-    if (!b.failed)
-        graph_add_control(e->graph, graph_node(e->graph, space->forward_sync), push.node);
-    if (b.failed)
+    if (e->err->code)
         return EDGE_NONE;
-    handle = grad_value(e, space, handle);
-    if (!edge_exists(handle))
-        return EDGE_NONE;
-    handle = guard(e, &b, space, handle, condition);
-    if (!edge_exists(handle))
-        return EDGE_NONE;
+    graph_add_control(e->graph, graph_node(e->graph, space->forward_sync), push.node);
+    handle = guard(e, &b, space, grad_value(e, space, handle), condition);
     struct attr attrs[] = {{"elem_type", attr_type(build_type(&b, value))},
                            {"shape", attr_shape(build_shape(&b, value))}};
     grad_set_control(&b, &space->pivot);
     struct edge popped = build_op(&b, "StackPop", &handle, 1, attrs, 2);
     grad_note(e, space, -1);
-    if (!b.failed)
+    if (edge_exists(popped))
         graph_add_control(e->graph, graph_node(e->graph, space->sync), popped.node);
     return popped;
 }
@@ -180,8 +166,6 @@ static struct edge find_value(struct grad_engine *e, struct grad_space *space, s
     else if (inside)
         return pop(e, space, edge, origin.condition);
     edge = grad_value(e, space->parent, edge);
-    if (!edge_exists(edge))
-        return EDGE_NONE;
     /* The parent's value enters the space, and is there in every iteration. */
     struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
     int parallel = e->frames->frames.items[space->frame].parallel_iterations;
@@ -197,23 +181,19 @@ static struct edge grad_value(struct grad_engine *e, struct grad_space *space, s
     const struct grad_origin origin = origin_of(e, edge);
     if (origin.space == space)
         return edge;
-    int known = edge_map_get(&space->values, edge);
-    if (known < 0) {
-        struct edge value = find_value(e, space, edge, origin);
-        if (!edge_exists(value))
-            return EDGE_NONE;
-        known = (int)space->made.n;
-        vec_push_in(&e->arena, &space->made, value);
-        edge_map_add(&space->values, edge, known);
+    struct edge value = {edge_map_get(&space->values, edge), 0};
+    if (!edge_exists(value)) {
+        value = find_value(e, space, edge, origin);
+        edge_map_add(&space->values, edge, value.node);
     }
-    return space->made.items[known];
+    return value;
 }
 
-int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark)
+int grad_adopt(struct grad_engine *e, struct grad_space *space)
 {
-    int end = (int)e->graph->nodes.n;
+    int id = e->n_forward + (int)e->made.n, end = (int)e->graph->nodes.n;
     grad_note(e, space, -1);
-    for (int id = mark; space && id < end; id++) {
+    for (; space && id < end; id++) {
         struct node *node = graph_node(e->graph, id);
         if (e->made.items[id - e->n_forward].space != space)
             continue; /* made for such a value, and placed already */
@@ -225,7 +205,7 @@ int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark)
         if (!node->n_inputs && !node->n_controls)
             graph_add_control(e->graph, node, space->pivot);
     }
-    return 0;
+    return e->err->code;
 }
 
 /* ---- conditionals ----
@@ -258,7 +238,7 @@ static int merge_gradient(struct grad_engine *e, struct grad *g)
         struct edge both = build_binary(&g->b, "Switch", g->out[0], branch->predicate);
         g->in[i] = build_slot(both, branch->branch);
     }
-    return grad_finish(g);
+    return e->err->code;
 }
 
 /* ---- loops ----
@@ -303,9 +283,8 @@ static void close_cycle(struct build *b, const struct cycle *c, struct edge next
     grad_set_control(b, &sync);
     struct edge edge = build_unary(b, "NextIteration", next);
     b->n_controls = 0;
-    if (!b->failed)
-        b->failed =
-            graph_set_input(b->graph, graph_node(b->graph, c->merge.node), 1, edge, b->err) != 0;
+    if (edge_exists(edge))
+        graph_set_input(b->graph, graph_node(b->graph, c->merge.node), 1, edge, b->err);
 }
 
 /* ---- counters ---- */
@@ -315,8 +294,6 @@ static void close_cycle(struct build *b, const struct cycle *c, struct edge next
 static void close_counter(struct build *b, const struct cycle *c, const char *step, int *pivot,
                           int *sync)
 {
-    if (b->failed)
-        return;
     struct edge next = build_binary(b, step, c->body, const_after(b, c->body.node, 1));
     *pivot = c->body.node;
     grad_set_control(b, &next.node);
@@ -329,12 +306,12 @@ static struct edge count_forward(struct grad_engine *e, struct build *b, struct 
 {
     const struct graph_frame frame = e->frames->frames.items[space->frame];
     struct edge start = const_after(b, grad_anchor(e, space->frame), 0);
-    grad_note_beside(e, space->frame);
+    note(e, grad_made_beside(e, space->frame));
     struct cycle c = open_cycle(e, b, frame.name, space->frame, start);
     make_cycle(b, &c, (struct edge){frame.loop_cond, 0});
     close_counter(b, &c, "Add", &space->forward_pivot, &space->forward_sync);
     grad_note(e, NULL, space->frame);
-    if (!b->failed) /* the Exit's output belongs to the frame around the loop */
+    if (edge_exists(c.exit)) /* its output belongs to the frame around the loop */
         e->made.items[c.exit.node - e->n_forward] = grad_made_beside(e, space->frame);
     return c.exit;
 }
@@ -380,16 +357,9 @@ static struct grad_space *space_of_loop(struct grad_engine *e, struct grad_space
     for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
         name = arena_printf(&e->arena, "%s_%d", backward.scope, k);
     space->frame_name = name;
-    struct edge count = count_forward(e, &forward, space);
-    if (!forward.failed)
-        count = grad_value(e, parent, count);
-    if (forward.failed || !edge_exists(count))
-        return NULL;
-    count_backward(e, &backward, space, count);
-    if (backward.failed)
-        return NULL;
     e->spaces[frame] = space;
-    return space;
+    count_backward(e, &backward, space, grad_value(e, parent, count_forward(e, &forward, space)));
+    return e->err->code ? NULL : space;
 }
 
 /* ---- variables and constants ---- */
@@ -401,7 +371,7 @@ static struct cycle open_variable(struct grad_engine *e, struct build *b, struct
     struct cycle c = open_cycle(e, b, space->frame_name, space->frame, start);
     make_cycle(b, &c, space->loop_cond);
     grad_note(e, space, -1);
-    if (!b->failed) /* the Exit's output belongs to the parent */
+    if (edge_exists(c.exit)) /* its output belongs to the parent */
         e->made.items[c.exit.node - e->n_forward].space = space->parent;
     return c;
 }
@@ -416,10 +386,8 @@ static void close_variable(struct grad_engine *e, struct build *b, struct grad_s
 static struct edge zeros_like(struct grad_engine *e, struct build *b, struct grad_space *space,
                               struct edge edge)
 {
-    int mark = (int)e->graph->nodes.n;
     struct edge zeros = build_unary(b, "ZerosLike", edge);
-    if (!b->failed && grad_adopt(e, space, mark))
-        b->failed = true;
+    grad_adopt(e, space);
     return zeros;
 }
 
@@ -444,25 +412,21 @@ static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_
     const struct node *last = graph_node(e->graph, v->switch_);
     struct build forward = grad_build_beside(e, loop_scope(e, v->frame, "grad"), last);
     struct edge exit = build_unary(&forward, "Exit", (struct edge){v->switch_, 0});
-    grad_note_beside(e, v->frame);
-    return forward.failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
+    note(e, grad_made_beside(e, v->frame));
+    return zeros_like(e, b, parent, exit);
 }
 
-static int finish_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
-                           const struct loop_variable *v, const struct cycle *c)
+static void finish_variable(struct grad_engine *e, struct build *b, struct grad_space *space,
+                            const struct loop_variable *v, const struct cycle *c)
 {
     struct edge next = grad_total_dense(e, space, (struct edge){v->switch_, 1});
-    if (e->err->code)
-        return e->err->code;
     if (!edge_exists(next)) /* the next value does not depend on this one */
         next = zeros_like(e, b, space, c->body);
     close_variable(e, b, space, c, next);
-    if (!b->failed)
-        grad_contribute(e, (struct edge){v->enter, 0}, (struct gradient){c->exit, EDGE_NONE});
-    return b->failed ? e->err->code : 0;
+    grad_contribute(e, (struct edge){v->enter, 0}, (struct gradient){c->exit, EDGE_NONE});
 }
 
-static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
+static void finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
     int n = e->frames->frames.items[space->frame].n_enters;
     for (int i = 0; i < n && !e->err->code; i++) {
@@ -480,26 +444,6 @@ static int finish_constants(struct grad_engine *e, struct build *b, struct grad_
         grad_forget(e, output);
         grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
     }
-    return e->err->code;
-}
-
-static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,
-                          struct cycle *cycles)
-{
-    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
-        const struct loop_variable *v = grad_variable(e, space->frame, i);
-        if (!is_wanted(e, v))
-            continue;
-        struct edge start = start_of(e, b, space->parent, v);
-        if (e->err->code)
-            return e->err->code;
-        cycles[i] = open_variable(e, b, space, start);
-        if (b->failed)
-            return e->err->code;
-        grad_contribute(e, graph_node(e->graph, v->next)->inputs[0],
-                        (struct gradient){cycles[i].body, EDGE_NONE});
-    }
-    return 0;
 }
 
 /* Processes a loop, from the gradients of its Exits to those of its Enters. */
@@ -519,15 +463,20 @@ static int process_loop(struct grad_engine *e, struct grad_space *parent, int fr
         return e->err->code;
     struct build b = grad_build(e, loop_scope(e, frame, "grad"), NULL);
     struct cycle *cycles = arena_array(&e->arena, (size_t)n, sizeof *cycles);
-    int code = open_variables(e, &b, space, cycles);
-    if (!code)
-        code = grad_process_frame(e, space, frame);
-    for (int i = 0; i < n && !code; i++)
+    for (int i = 0; i < n && !e->err->code; i++) {
+        const struct loop_variable *v = grad_variable(e, frame, i);
+        if (!is_wanted(e, v))
+            continue;
+        cycles[i] = open_variable(e, &b, space, start_of(e, &b, parent, v));
+        grad_contribute(e, graph_node(e->graph, v->next)->inputs[0],
+                        (struct gradient){cycles[i].body, EDGE_NONE});
+    }
+    grad_process_frame(e, space, frame);
+    for (int i = 0; i < n && !e->err->code; i++)
         if (is_wanted(e, grad_variable(e, frame, i)))
-            code = finish_variable(e, &b, space, grad_variable(e, frame, i), &cycles[i]);
-    if (!code)
-        code = finish_constants(e, &b, space);
-    return code;
+            finish_variable(e, &b, space, grad_variable(e, frame, i), &cycles[i]);
+    finish_constants(e, &b, space);
+    return e->err->code;
 }
 
 /* ---- frames ---- */
@@ -556,32 +505,29 @@ static int unit_of(const struct frame_walk *w, int id)
     return frame < 0 ? -1 : e->n_forward + frame;
 }
 
+/* Lists the frame's own nodes, then those of the loops within it. */
+static void list_frame(struct grad_engine *e, int frame, const id_list *own)
+{
+    int n_frames = e->frames ? (int)e->frames->frames.n : 1;
+    e->begin[frame] = (int)e->by_frame.n;
+    vec_each(id, &own[frame])
+        vec_push_in(&e->arena, &e->by_frame, *id);
+    for (int inner = frame + 1; inner < n_frames; inner++)
+        if (e->frames->frames.items[inner].parent == frame)
+            list_frame(e, inner, own);
+    e->end[frame] = (int)e->by_frame.n;
+}
+
 void grad_sort_ancestors(struct grad_engine *e)
 {
-    size_t n_frames = e->frames ? e->frames->frames.n : 1, n = e->ancestors.n;
-    int *at = arena_array(&e->arena, n_frames, sizeof *at);
-    e->by_frame = arena_array(&e->arena, n + 1, sizeof *e->by_frame);
+    size_t n_frames = e->frames ? e->frames->frames.n : 1;
+    id_list *own = arena_array(&e->arena, n_frames, sizeof *own);
     e->begin = arena_array(&e->arena, n_frames, sizeof *e->begin);
     e->end = arena_array(&e->arena, n_frames, sizeof *e->end);
     e->pending = arena_array(&e->arena, (size_t)e->n_forward + n_frames, sizeof *e->pending);
-    for (size_t i = 0; i < n; i++)
-        at[grad_frame(e, e->ancestors.items[i])]++; /* the frame's own nodes */
-    for (size_t f = n_frames; f-- > 0;) {           /* and those of loops within it */
-        e->end[f] += at[f];
-        if (f)
-            e->end[e->frames->frames.items[f].parent] += e->end[f];
-    }
-    for (size_t f = 0; f < n_frames; f++) { /* at: start of the next loop within it */
-        int *parent = f ? &at[e->frames->frames.items[f].parent] : NULL;
-        e->begin[f] = parent ? *parent : 0;
-        if (parent)
-            *parent += e->end[f];
-        at[f] += e->begin[f];
-        e->end[f] += e->begin[f];
-    }
-    int *own = arena_copy(&e->arena, e->begin, n_frames * sizeof *own);
-    for (size_t i = 0; i < n; i++)
-        e->by_frame[own[grad_frame(e, e->ancestors.items[i])]++] = e->ancestors.items[i];
+    vec_each(id, &e->ancestors)
+        vec_push_in(&e->arena, &own[grad_frame(e, *id)], *id);
+    list_frame(e, FRAME_ROOT, own);
 }
 
 static void finish_node(struct frame_walk *w, int unit, int id)
@@ -606,7 +552,7 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
         for (int k = 0; k < 2; k++)
             branches[k] = grad_out_or_zeros(g, k);
         g->in[0] = build_op(&g->b, "Merge", branches, 2, NULL, 0);
-        return grad_finish(g);
+        return e->err->code;
     }
     if (node_is(g->node, "Merge"))
         return merge_gradient(e, g);
@@ -619,9 +565,9 @@ static int call_gradient(struct frame_walk *w, struct grad *g)
                          def->name, def->no_gradient ? ": " : "",
                          def->no_gradient ? def->no_gradient : "");
     def->gradient(g);
-    if (grad_finish(g))
-        return error_prefix(e->err, "%s: gradient of %s: ", node_text(g->node), def->name);
-    return 0;
+    if (e->err->code)
+        error_prefix(e->err, "%s: gradient of %s: ", node_text(g->node), def->name);
+    return e->err->code;
 }
 
 /* Contributes the gradients that the gradient function has set to the inputs. */
@@ -679,11 +625,10 @@ static int process_node(struct frame_walk *w, const struct node *node)
     for (size_t i = 0; i < 2 * n_in; i++)
         g.in[i] = EDGE_NONE;
     if (any && !e->err->code) {
-        int mark = (int)e->graph->nodes.n;
         g.b = grad_build(e, arena_printf(&e->arena, "%s_grad", node->name), node);
         if (node->op->def->flags & OP_NO_GRADIENT)
             vec_push_in(&e->arena, &e->cuts, node->id);
-        else if (!call_gradient(w, &g) && !grad_adopt(e, w->space, mark))
+        else if (!call_gradient(w, &g) && !grad_adopt(e, w->space))
             pass_on(w, &g);
     }
     return e->err->code;
@@ -693,7 +638,7 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
 {
     struct frame_walk w = {.e = e, .space = space, .frame = frame};
     for (int i = e->begin[frame]; i < e->end[frame]; i++) {
-        const struct node *node = graph_node(e->graph, e->by_frame[i]);
+        const struct node *node = graph_node(e->graph, e->by_frame.items[i]);
         int unit = unit_of(&w, node->id);
         for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
             int from = unit_of(&w, node->inputs[k].node);
@@ -702,7 +647,7 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
         }
     }
     for (int i = e->begin[frame]; i < e->end[frame]; i++) {
-        int unit = unit_of(&w, e->by_frame[i]);
+        int unit = unit_of(&w, e->by_frame.items[i]);
         if (unit < 0 || e->pending[unit])
             continue;
         e->pending[unit] = -1; /* queued: a loop's unit is found once per node */
@@ -717,8 +662,8 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
         }
         process_loop(e, space, loop);
         for (int i = e->begin[loop]; i < e->end[loop]; i++)
-            if (unit_of(&w, e->by_frame[i]) == unit)
-                finish_node(&w, unit, e->by_frame[i]);
+            if (unit_of(&w, e->by_frame.items[i]) == unit)
+                finish_node(&w, unit, e->by_frame.items[i]);
     }
     return e->err->code;
 }

@@ -51,7 +51,7 @@ struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int ot
     struct build *b = &g->b;
     struct edge x = grad_input(g, i), y = grad_input(g, other);
     int64_t axes[SHAPE_RANK_MAX];
-    if (b->failed || (x.node == y.node && x.slot == y.slot))
+    if (b->err->code || (x.node == y.node && x.slot == y.slot))
         return gradient;
     int n = repeated_axes(build_shape(b, x), build_shape(b, y), axes);
     if (n == 0)
@@ -67,12 +67,6 @@ struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int ot
     struct edge dynamic =
         build_binary(b, "BroadcastGradientArgs", shape, build_unary(b, "Shape", y));
     return build_binary(b, "Reshape", build_binary(b, "Sum", gradient, dynamic), shape);
-}
-
-void grad_set_rows(struct grad *g, int i, struct edge values, struct edge indices)
-{
-    g->in[i] = values;
-    g->in_indices[i] = indices;
 }
 
 static gradient_list *list_of(struct grad_engine *e, struct edge edge)
@@ -125,7 +119,7 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
 {
     gradient_list *list = list_of(e, edge);
     struct gradient none = {EDGE_NONE, EDGE_NONE}, *all = list->items;
-    int n = (int)list->n, mark = (int)e->graph->nodes.n;
+    int n = (int)list->n;
     if (n < 2)
         return n ? *all : none;
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
@@ -145,7 +139,7 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
         *all = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
     }
     list->n = 1;
-    return b.failed || grad_adopt(e, space, mark) ? none : *all;
+    return grad_adopt(e, space) ? none : *all;
 }
 
 struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge)
@@ -154,7 +148,6 @@ struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, st
     if (!edge_exists(total.indices))
         return total.values;
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
-    int mark = (int)e->graph->nodes.n;
     struct edge dense = gradient_dense(&b, &total, edge);
-    return b.failed || grad_adopt(e, space, mark) ? EDGE_NONE : dense;
+    return grad_adopt(e, space) ? EDGE_NONE : dense;
 }

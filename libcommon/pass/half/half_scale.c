@@ -60,12 +60,9 @@ static void add_variable(struct half_scaler *s, struct scale_variable *added, co
     struct attr attrs[] = {{"dtype", attr_type(type)},
                            {"shape", attr_shape(&SHAPE_SCALAR)},
                            {"_trainable", attr_bool(false)}};
-    struct node_spec spec = {.op = "Variable", .name = name, .attrs = attrs, .n_attrs = 3};
-    const struct node *variable = s->b.failed ? NULL : graph_add(to, &spec, s->r.err);
-    s->b.failed |= !variable;
-    if (s->b.failed)
+    added->variable = build_op(&s->b, "Variable", NULL, 0, attrs, 3);
+    if (s->r.err->code || graph_rename(to, graph_node(to, added->variable.node), name, s->r.err))
         return;
-    added->variable = (struct edge){variable->id, 0};
     struct edge first = build_scalar(&s->b, type, value);
     added->initial = build_binary(&s->b, "Assign", added->variable, first).node;
     s->b.colocate = group;
@@ -85,7 +82,7 @@ static void add_decision(struct half_scaler *s)
     /* The sum of squares is infinite or NaN if any element is. */
     struct build *b = &s->b;
     struct edge *sums = arena_array(&s->r.arena, s->gradients.n, sizeof *sums);
-    for (size_t i = 0; i < s->gradients.n && !b->failed; i++)
+    for (size_t i = 0; i < s->gradients.n; i++)
         sums[i] = build_cast(b, build_unary(b, "L2Loss", s->gradients.items[i]), FLOAT32);
     struct edge total = build_op(b, "AddN", sums, (int)s->gradients.n, NULL, 0);
     struct edge finite = build_binary(b, "Less", total, build_scalar(b, FLOAT32, INFINITY));
@@ -107,13 +104,8 @@ static void add_decision(struct half_scaler *s)
         struct edge value = build_op(b, "Select", next[i], 3, NULL, 0);
         assigned[i] = build_binary(b, "Assign", s->variables[i].variable, value).node;
     }
-    struct edge both = build_binary(&s->b, "Switch", finite, finite);
-    if (s->b.failed)
-        return;
-    s->b.controls = assigned;
-    s->b.n_controls = SCALE_VARIABLES;
-    s->go = build_unary(&s->b, "Identity", build_slot(both, 1)).node;
-    s->b.n_controls = 0;
+    struct edge both = build_binary(b, "Switch", finite, finite);
+    s->go = build_after(b, build_slot(both, 1), assigned, SCALE_VARIABLES).node;
 }
 
 /* Returns a gated output's substitute: a variable, read after all updates, or a checked value. */
@@ -146,10 +138,7 @@ static void redirect_ends(struct half_scaler *s)
             if (!part_written(from, graph_node(from, edge.node)))
                 continue;
             /* Read the variable as it is after all updates. */
-            s->b.controls = &s->done;
-            s->b.n_controls = 1;
-            *now = build_unary(&s->b, "Identity", *now);
-            s->b.n_controls = 0;
+            *now = build_after(&s->b, *now, &s->done, 1);
         }
 }
 
@@ -174,19 +163,7 @@ static int extend_entries(struct half_scaler *s, struct graph *to)
             entry->edges = all;
         }
     }
-    return s->b.failed ? s->r.err->code : 0;
-}
-
-/* ---- finding the facts ---- */
-
-/* Marks the nodes with `root`, and all nodes that they need, with the fact. */
-static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
-{
-    const struct spread up = {.fact = fact, .controls = true, .up = true};
-    for (size_t i = 0; i < s->r.from->nodes.n; i++)
-        s->facts[i] |= s->facts[i] & root ? fact : 0;
-    while (spread_facts(s->r.from, s->r.order, s->facts, up)) /* repeat for loops */
-        ;
+    return s->r.err->code;
 }
 
 /* ---- the loss and the gradients ---- */
@@ -212,78 +189,76 @@ static bool is_late(const struct half_scaler *s, int node)
 
 /* ---- the order of making nodes ---- */
 
+/* A node that waits for updates gets what stands for their results, and waits for `done`. */
+static void copy_waiting(struct half_scaler *s, const struct node *node)
+{
+    struct node copy = *node, view;
+    bool waits = false;
+    copy.controls = arena_array(&s->r.arena, (size_t)node->n_controls, sizeof *copy.controls);
+    copy.n_controls = 0;
+    for (int j = 0; j < node->n_controls; j++) {
+        if (is_late(s, node->controls[j]))
+            waits = true;
+        else
+            copy.controls[copy.n_controls++] = node->controls[j];
+    }
+    view = rewrite_view(&s->r, &copy);
+    for (int j = 0; j < node->n_inputs; j++) {
+        waits |= (s->facts[node->inputs[j].node] & SCALE_GATED) != 0;
+        view.inputs[j] = instead_of(s, node->inputs[j]);
+    }
+    struct node *made = rewrite_add(&s->r, node, &view);
+    if (waits)
+        graph_add_control(s->r.to, made, s->done);
+}
+
+/* Makes what stands for a node. */
+static void copy_node(struct half_scaler *s, const struct node *node)
+{
+    enum dtype type = node->n_outputs ? node->outputs[0].type : DTYPE_INVALID;
+    if (node_attr(node, "_loss")) {
+        struct edge one = {rewrite_copy(&s->r, node)->id, 0};
+        s->r.edges[s->r.first[node->id]] = build_binary(&s->b, "Mul", one, scale_as(s, type));
+        rewrite_note(&s->r, node->name, "is scaled");
+        s->r.n_changes--; /* gradients are counted */
+    } else if (s->facts[node->id] & SCALE_GRADIENT) {
+        struct node view = rewrite_view(&s->r, node);
+        view.inputs[0] = build_binary(&s->b, "Div", view.inputs[0], scale_as(s, type));
+        if (s->r.err->code)
+            return;
+        struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
+        rewrite_note(&s->r, node->name, "is divided by the loss scale");
+        vec_push_in(&s->r.arena, &s->gradients, made);
+    } else if (s->facts[node->id] & SCALE_GATED) {
+        struct node *copy = rewrite_copy(&s->r, node);
+        graph_add_control(s->r.to, copy, s->go);
+        vec_push_in(&s->r.arena, &s->waits, copy->id);
+    } else if (s->facts[node->id] & SCALE_LATE && !is_late(s, node->id))
+        copy_waiting(s, node);
+    else
+        rewrite_copy(&s->r, node);
+}
+
 /* Visits first nodes that do not wait for updates, then updates, then nodes that wait for them. */
 static int visit_all(struct half_scaler *s)
 {
-    const struct graph *from = s->r.from;
-    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++)
-        if (!(s->facts[s->r.order[i]] & (SCALE_GATED | SCALE_LATE))) {
-            const struct node *node = graph_node(from, s->r.order[i]);
-            if (node_attr(node, "_loss")) {
-                struct edge one = {rewrite_copy(&s->r, node)->id, 0};
-                enum dtype type = node->outputs[0].type;
-                s->r.edges[s->r.first[node->id]] =
-                    build_binary(&s->b, "Mul", one, scale_as(s, type));
-                rewrite_note(&s->r, node->name, "is scaled");
-                s->r.n_changes--; /* gradients are counted */
-            } else if (s->facts[node->id] & SCALE_GRADIENT) {
-                struct node view = rewrite_view(&s->r, node);
-                enum dtype type = node->outputs[0].type;
-                struct edge plain = build_binary(&s->b, "Div", view.inputs[0], scale_as(s, type));
-
-                if (!s->b.failed) {
-                    view.inputs[0] = plain;
-                    struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
-                    rewrite_note(&s->r, node->name, "is divided by the loss scale");
-                    vec_push_in(&s->r.arena, &s->gradients, made);
-                }
-            } else
-                rewrite_copy(&s->r, node);
+    for (int turn = 0; turn < (s->options->scaling == HALF_DYNAMIC ? 3 : 1); turn++) {
+        const struct node_spec spec = {.op = "ControlTrigger",
+                                       .name = rewrite_name_near(&s->r, s->b.scope, "done"),
+                                       .controls = s->waits.items,
+                                       .n_controls = (int)s->waits.n};
+        if (turn == 1)
+            add_decision(s);
+        const struct node *done =
+            turn == 2 && !s->r.err->code ? graph_add(s->r.to, &spec, s->r.err) : NULL;
+        s->done = done ? done->id : -1;
+        graph_each_ordered(node, s->r.from, s->r.order) {
+            int own = is_late(s, node->id) ? 1 : s->facts[node->id] & SCALE_LATE ? 2 : 0;
+            if (own == turn && !s->r.err->code)
+                copy_node(s, node);
         }
-    if (s->options->scaling != HALF_DYNAMIC || s->b.failed)
-        return s->b.failed ? s->r.err->code : 0;
-    add_decision(s);
-    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
-        const struct node *node = graph_node(from, s->r.order[i]);
-        if (s->facts[node->id] & SCALE_GATED) {
-            struct node *copy = rewrite_copy(&s->r, node);
-            graph_add_control(s->r.to, copy, s->go);
-            vec_push_in(&s->r.arena, &s->waits, copy->id);
-        } else if (is_late(s, node->id))
-            rewrite_copy(&s->r, node);
     }
-    /* Nodes that wait for updates wait for this node. */
-    const struct node_spec spec = {.op = "ControlTrigger",
-                                   .name = rewrite_name_near(&s->r, s->b.scope, "done"),
-                                   .controls = s->waits.items,
-                                   .n_controls = (int)s->waits.n};
-    const struct node *done = s->b.failed ? NULL : graph_add(s->r.to, &spec, s->r.err);
-    s->b.failed |= !done;
-    s->done = done ? done->id : -1;
-    for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
-        const struct node *node = graph_node(from, s->r.order[i]);
-        if (!(s->facts[node->id] & SCALE_LATE) || is_late(s, node->id))
-            continue;
-        struct node copy = *node, view;
-        bool waits = false;
-        copy.controls = arena_array(&s->r.arena, (size_t)node->n_controls, sizeof *copy.controls);
-        copy.n_controls = 0;
-        for (int j = 0; j < node->n_controls; j++) {
-            if (is_late(s, node->controls[j]))
-                waits = true;
-            else
-                copy.controls[copy.n_controls++] = node->controls[j];
-        }
-        view = rewrite_view(&s->r, &copy);
-        for (int j = 0; j < node->n_inputs; j++) {
-            waits |= (s->facts[node->inputs[j].node] & SCALE_GATED) != 0;
-            view.inputs[j] = instead_of(s, node->inputs[j]);
-        }
-        struct node *made = rewrite_add(&s->r, node, &view);
-        if (waits)
-            graph_add_control(s->r.to, made, s->done);
-    }
-    return s->b.failed ? s->r.err->code : 0;
+    return s->r.err->code;
 }
 
 /* ---- names ---- */
@@ -323,23 +298,27 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         s.n_losses += node_attr(node, "_loss") != NULL;
     }
     if (s.options->scaling == HALF_DYNAMIC) {
-        mark_needed(&s, SCALE_GRADIENT, SCALE_BEFORE);
-        struct spread data = {.roots = SCALE_GRADIENT, .fact = SCALE_OF_GRADIENTS};
-        struct spread after = {.roots = SCALE_GRADIENT, .fact = SCALE_AFTER, .controls = true};
-        struct spread late = {.roots = SCALE_GATED, .fact = SCALE_LATE, .controls = true};
-        spread_facts(from, s.r.order, s.facts, data);
-        spread_facts(from, s.r.order, s.facts, after);
-        mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
+        static const struct spread first[] = {
+            {SCALE_GRADIENT, SCALE_BEFORE, .controls = true, .up = true, .loops = true},
+            {.roots = SCALE_GRADIENT, .fact = SCALE_OF_GRADIENTS},
+            {SCALE_GRADIENT, SCALE_AFTER, .controls = true},
+            {SCALE_AFTER, SCALE_TRAINS, .controls = true, .up = true, .loops = true}};
+        static const struct spread then[] = {
+            {SCALE_GATED, SCALE_LATE, .controls = true},
+            {SCALE_GATED, SCALE_INSIDE, .controls = true, .up = true, .loops = true}};
+        for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+            spread_facts(from, s.r.order, s.facts, first[i]);
         /* Updates are gated, and so are checks of gradients that were handed over; but nothing that
          * the gradients themselves need. */
         graph_each(node, from) {
             bool waits = part_written(from, node) ||
                          (node_has(node, OP_CHECKS) && s.facts[node->id] & SCALE_OF_GRADIENTS);
-            if (waits && s.facts[node->id] & SCALE_TRAINS && !(s.facts[node->id] & SCALE_BEFORE))
+            if (waits && s.facts[node->id] & (SCALE_AFTER | SCALE_TRAINS) &&
+                !(s.facts[node->id] & SCALE_BEFORE))
                 s.facts[node->id] |= SCALE_GATED;
         }
-        spread_facts(from, s.r.order, s.facts, late);
-        mark_needed(&s, SCALE_GATED, SCALE_INSIDE);
+        for (size_t i = 0; i < sizeof then / sizeof *then; i++)
+            spread_facts(from, s.r.order, s.facts, then[i]);
     }
     s.b = (struct build){.graph = s.r.to, .scope = choose_scope(&s), .device = "", .err = err};
     int code = 0;
@@ -357,10 +336,9 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         code = visit_all(&s);
     if (!code && s.n_gradients && options->scaling == HALF_DYNAMIC)
         redirect_ends(&s);
-    struct half_scaler made = s;
     code = rewrite_close(&s.r, code, to, n);
     if (!code && *to && options->scaling == HALF_DYNAMIC)
-        code = extend_entries(&made, *to);
+        code = extend_entries(&s, *to);
     if (code && *to) {
         graph_free(*to);
         *to = NULL;

@@ -298,7 +298,7 @@ static void make_rows(struct slicer *s, struct form *form)
     } else {
         struct edge whole = slice_whole(s, node, form->edge);
         struct build *b = slice_builder(s, node, node, -1, whole);
-        for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
+        for (int k = 0; k < form->cut->n[0] && !b->err->code; k++)
             form->parts[k] = cut_slice(b, whole, form->cut, cut_area(form->cut, k));
     }
 }
@@ -362,7 +362,7 @@ static void make_index(struct slicer *s, struct form *form)
     }
     struct edge parts = partition(s, form, slice_number_of(s, form->cut, form->edge));
     struct build *b = slice_builder(s, node, node, -1, parts);
-    for (int k = 0; k < form->cut->n[0] && !b->failed; k++)
+    for (int k = 0; k < form->cut->n[0] && !b->err->code; k++)
         form->parts[k] = shifted(b, "Sub", (struct edge){parts.node, k}, form->cut, k);
 }
 
@@ -510,7 +510,7 @@ static struct edge stitch(struct slicer *s, const struct node *node, const struc
     struct edge places =
         build_op(b, "DynamicPartition", (struct edge[]){place, number}, 2, &parts, 1);
     for (int k = 0; k < n; k++)
-        inputs[k] = (struct edge){places.node, b->failed ? 0 : k};
+        inputs[k] = (struct edge){places.node, b->err->code ? 0 : k};
     return build_op(b, "DynamicStitch", inputs, 2 * n, NULL, 0);
 }
 
@@ -535,7 +535,8 @@ static struct edge gather_whole(struct slicer *s, const struct node *node,
     b->n_controls = 0;
     struct edge whole = vector ? build_op(b, "Identity", inputs, 1, NULL, 0)
                                : build_op(b, "Reshape", inputs, 2, NULL, 0);
-    if (b->failed || graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->r.err))
+    if (b->err->code ||
+        graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->r.err))
         return EDGE_NONE;
     rewrite_stand_in(&s->r, node, whole.node);
     return whole;

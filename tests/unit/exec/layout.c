@@ -80,7 +80,7 @@ static void build_net(struct net *net, struct edge inputs[4])
     struct edge loss = build_unary(b, "L2Loss", h);
     struct gradient gradients[4];
     struct gradients_options options = {0};
-    assert_false(b->failed);
+    assert_false(b->err->code);
     if (gradients_add(net->graph, &loss, NULL, 1, inputs, 4, &options, gradients, &net->err))
         fail_msg("%s", net->err.text);
     net->results[LOSS] = loss;

@@ -35,6 +35,7 @@ static int setup(void **state)
     static const struct op_def *const own[] = {&op_mix};
     const struct registry *builtin = ops_registry();
     (void)state;
+    error_clear(&err);
     registry = registry_new();
     assert_int_equal(registry_add(registry, own, 1, &err), 0);
     for (size_t i = 0; i < registry_count(builtin); i++)

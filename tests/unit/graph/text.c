@@ -255,7 +255,7 @@ static struct graph *chain(int n)
     struct edge x = build_scalar(&b, FLOAT32, 1);
     for (int i = 1; i < n; i++)
         x = build_binary(&b, "Add", x, (struct edge){i / 2, 0});
-    assert_false(b.failed);
+    assert_false(b.err->code);
     return graph;
 }
 

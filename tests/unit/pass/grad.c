@@ -321,7 +321,7 @@ static void test_rows_stay_rows(void **state)
     struct step step = {.number = 1};
     struct tensor result;
     struct session_call call = {.fetches = &dense, .n_fetches = 1};
-    if (b.failed || session_run(r.f.session, &call, &step, &result, &r.f.err))
+    if (b.err->code || session_run(r.f.session, &call, &step, &result, &r.f.err))
         fail_msg("%s", r.f.err.text);
     struct str out = STR_INIT;
     tensor_print(&out, &result, -1);

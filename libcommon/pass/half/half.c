@@ -40,6 +40,10 @@ struct halver {
     struct edge *casts;  /* by output of the source, as r.edges: in the other type */
 };
 
+/* Iterates over the nodes of a ring. */
+#define ring_each(i, h, node)                                                                      \
+    for (int i = (node), i##_more = 1; i##_more; i = (h)->next[i], i##_more = i != (node))
+
 static bool has(const struct halver *h, int node, unsigned facts)
 {
     return (h->facts[node] & facts) != 0;
@@ -145,11 +149,9 @@ static void join(struct halver *h, int a, int b)
 {
     if (h->unit[a] == h->unit[b])
         return;
-    int unit = h->unit[a], next = h->next[a], i = b;
-    do {
-        h->unit[i] = unit;
-        i = h->next[i];
-    } while (i != b);
+    int next = h->next[a];
+    ring_each(i, h, b)
+        h->unit[i] = h->unit[a];
     h->next[a] = h->next[b];
     h->next[b] = next;
 }
@@ -264,8 +266,7 @@ static bool joins(const struct halver *h, int node)
     double in = 0, out = 0;                   /* float32 elements */
     int n_users = 0, n_painted = 0;           /* inputs of others from it */
     bool by_painted = false, foreign = false; /* an input is neither painted nor a constant */
-    int i = node;
-    do {
+    ring_each(i, h, node) {
         const struct node *member = graph_node(from, i);
         for (int k = 0; k < member->n_inputs; k++) {
             const struct edge edge = member->inputs[k];
@@ -283,8 +284,7 @@ static bool joins(const struct halver *h, int node)
         for (int k = 0; k < member->n_outputs; k++)
             if (member->outputs[k].type == FLOAT32)
                 out += size_of(&member->outputs[k].shape);
-        i = h->next[i];
-    } while (i != node);
+    }
 
     bool even = h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
     if (n_users && n_users == n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
@@ -305,12 +305,10 @@ static bool paint_one(struct halver *h, int node)
     if (h->kind[node] != HALF_CLEAR || has(h, node, HALF_FACT_PAINTED | HALF_FACT_REFUSED) ||
         !joins(h, node))
         return false;
-    int i = node;
-    do {
+    ring_each(i, h, node) {
         h->facts[i] |= HALF_FACT_PAINTED;
         add_users(h, i, h->painted);
-        i = h->next[i];
-    } while (i != node);
+    }
     return true;
 }
 
@@ -429,8 +427,8 @@ static struct edge typed(struct halver *h, struct edge edge, bool is_half)
 
 /* ---- nodes ---- */
 
-int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
-               int *n, struct error *err)
+static int half_graph(const struct graph *from, const struct half_options *options,
+                      struct graph **to, int *n, struct error *err)
 {
     struct halver h = {.options = options};
     *to = NULL;

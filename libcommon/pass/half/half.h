@@ -36,15 +36,10 @@ int half_parse(struct half_options *options, const char *type, const char *scale
  * computed in 16 bits, and gradients that are divided. */
 enum half_change { HALF_PRUNED, HALF_HALVED, HALF_SCALED };
 
-/* Removes nodes that no entry needs, then applies half_graph, then half_scale. The source must
- * outlive the result; pass_result_release frees everything but the source. */
+/* Removes nodes that no entry needs, then makes a graph with 16-bit nodes, then applies half_scale.
+ * The source must outlive the result; pass_result_release frees everything but the source. */
 int half_rewrite(struct graph *source, const struct half_options *options,
                  struct pass_result *result, struct error *err);
-
-/* Makes a graph with 16-bit nodes, which borrows from `from`; NULL if no node can be computed so.
- * *n: the number of nodes computed in 16 bits. */
-int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
-               int *n, struct error *err);
 
 /* Makes a graph whose loss is scaled before its gradient is taken: the gradient of the loss, which
  * minimize() marks with _loss, is multiplied, and the gradients handed over are divided. Dynamic: a

@@ -7,26 +7,19 @@
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
-#define CLOCK_ATTRS_MAX 8
-
 int replicate_clock(struct replicator *r, const char *name, struct node_spec spec)
 {
-    struct attr attrs[CLOCK_ATTRS_MAX];
-    const struct op *declared = registry_find(r->to->registry, spec.op);
-    /* All ops of the clock have these attributes; those that may wait for others have a timeout. */
-    int n = 0;
-    attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
-    attrs[n++] =
-        (struct attr){"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))};
-    attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
-    if (op_find_attr(declared, "timeout") >= 0)
-        attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
-    if (replicate_has_states(r))
-        attrs[n++] = (struct attr){"keeps", attr_bool(true)};
-    for (int i = 0; i < spec.n_attrs; i++)
-        attrs[n++] = spec.attrs[i];
-    spec.attrs = attrs;
-    spec.n_attrs = n;
+    /* The driver of tiles, whose graph is the source, drives the rounds within its steps. */
+    bool drives = r->to == r->from;
+    const struct attr attrs[] = {
+        {"clock", attr_string(r->entry->name)},
+        {"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))},
+        {"workers", attr_int(r->options->workers)},
+        {"timeout", attr_float(r->options->timeout)},
+        {"keeps", attr_bool(replicate_has_states(r))},
+        {"drives", attr_bool(drives)},
+        {"entry", attr_string(drives ? "" : "update")}};
+    spec = replicate_declared(r, spec, attrs, sizeof attrs / sizeof *attrs);
     spec.device = CLOCK_DEVICE;
     return replicate_add(r, spec, "%s", name).node;
 }
@@ -34,7 +27,7 @@ int replicate_clock(struct replicator *r, const char *name, struct node_spec spe
 /* ---- a worker joins ---- */
 
 /* The version that a worker computes from is a variable of its own. */
-static int add_join(struct replicator *r)
+int replicate_add_join(struct replicator *r)
 {
     struct edge heads = replicate_journal_heads(r);
     r->leave = replicate_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
@@ -76,7 +69,7 @@ static int add_push(struct replicator *r, struct push *push)
 int replicate_add_pushes(struct replicator *r)
 {
     node_list waits = VEC_INIT;
-    if (replicate_sum_rows(r) || add_join(r) || replicate_add_dues(r))
+    if (replicate_sum_rows(r) || replicate_add_join(r) || replicate_add_dues(r))
         return r->err->code;
     struct edge inputs[2] = {replicate_out(r->version), EDGE_NONE};
     vec_each(push, &r->pushes) {

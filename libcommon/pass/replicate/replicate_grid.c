@@ -13,38 +13,33 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
-/* Nodes that a node of their device comes after, or before: few edges go from task to task. */
-struct device_nodes {
-    const char *device;
-    node_list nodes;
-};
-typedef VEC(struct device_nodes) device_nodes_list;
-
-static void add_to_device(struct replicator *r, device_nodes_list *list, const struct node *node)
+/* Returns the node of that name on the node's device, which is added if it is new: few edges go
+ * from task to task. */
+static int beside(struct replicator *r, node_list *made, const struct node *node, const char *name)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
-    size_t i = 0;
-    while (i < list->n && strcmp(list->items[i].device, device) != 0)
-        i++;
-    if (i == list->n)
-        vec_push_in(&r->arena, list, ((struct device_nodes){.device = device}));
-    vec_push_in(&r->arena, &list->items[i].nodes, node->id);
+    const node_list none = VEC_INIT;
+    if (r->err->code)
+        return -1;
+    vec_each(known, made) {
+        if (!strcmp(graph_node(r->to, *known)->device, device))
+            return *known;
+    }
+    vec_push_in(&r->arena, made, replicate_after(r, "NoOp", device, &none, name));
+    return made->items[made->n - 1];
 }
 
-/* Adds on each device a node after those there. */
-static void add_after(struct replicator *r, const device_nodes_list *list, const char *name,
+/* Adds on each device a node after those of the list there. */
+static void add_after(struct replicator *r, const node_list *nodes, const char *name,
                       node_list *made)
 {
-    vec_each(there, list) {
-        int node = replicate_after(r, "NoOp", there->device, &there->nodes, name);
-        vec_push_in(&r->arena, made, node);
-    }
+    vec_each(node, nodes)
+        replicate_wait(r, replicate_out(beside(r, made, graph_node(r->to, *node), name)), *node);
 }
 
 /* Finds the nodes that change variables, with what comes after them. The round begins when all that
  * these need of the rest of the step is there, also the check of the loss. */
-static void find_nodes(struct replicator *r, device_nodes_list *computed,
-                       device_nodes_list *writers)
+static void find_nodes(struct replicator *r, node_list *computed, node_list *writers)
 {
     const struct spread after = {FACT_WRITER, FACT_AFTER, .only = FACT_NEEDED, .controls = true};
     bool *is_met = arena_alloc(&r->arena, r->from->nodes.n + 1);
@@ -52,7 +47,7 @@ static void find_nodes(struct replicator *r, device_nodes_list *computed,
         if (!has(r, node->id, FACT_NEEDED) || !part_written(r->from, node))
             continue;
         r->facts[node->id] |= FACT_WRITER | FACT_AFTER;
-        add_to_device(r, writers, node);
+        vec_push_in(&r->arena, writers, node->id);
     }
     spread_facts(r->from, r->order, r->facts, after);
     graph_each_ordered(node, r->from, r->order) {
@@ -62,7 +57,7 @@ static void find_nodes(struct replicator *r, device_nodes_list *computed,
             if (is_met[needed->id] || has(r, needed->id, FACT_AFTER) || !needed->n_inputs)
                 continue;
             is_met[needed->id] = true;
-            add_to_device(r, computed, needed);
+            vec_push_in(&r->arena, computed, needed->id);
         }
     }
 }
@@ -82,27 +77,25 @@ static int check_entries(struct replicator *r)
     return 0;
 }
 
-static int add_clock(struct replicator *r, const device_nodes_list *computed,
-                     const device_nodes_list *writers)
+static int add_clock(struct replicator *r, const node_list *computed, const node_list *writers)
 {
-    const struct attr drives = {"drives", attr_bool(true)}, entry = {"entry", attr_string("")};
-    node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT, set = VEC_INIT;
-    r->join = replicate_clock(r, "clock/join", replicate_spec("ClockJoin", NULL, 0, &drives, 1));
-    struct edge version = replicate_local(r, WORKER_VERSION, INT64, &SHAPE_SCALAR);
+    node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT;
+    if (replicate_add_join(r))
+        return r->err->code;
     /* The push says that the step is computed. It is answered when the round is over. */
     add_after(r, computed, "clock/computed", &before);
+    struct edge version = replicate_out(r->version);
     struct node_spec spec = {.op = "ClockPush",
                              .inputs = &version,
                              .n_inputs = 1,
                              .controls = before.items,
                              .n_controls = (int)before.n};
     int push = replicate_clock(r, "clock/push", spec);
-    r->round = replicate_clock(r, "clock/round", replicate_spec("ClockRound", NULL, 0, &entry, 1));
-    vec_push_in(&r->arena, &begins, r->round);
-    vec_each(there, writers) {
-        int begun = replicate_after(r, "NoOp", there->device, &begins, "clock/begun");
-        vec_each(writer, &there->nodes)
-            replicate_wait(r, replicate_out(*writer), begun);
+    r->round = replicate_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
+    vec_each(writer, writers) {
+        int begun = beside(r, &begins, graph_node(r->to, *writer), "clock/begun");
+        replicate_wait(r, replicate_out(begun), r->round);
+        replicate_wait(r, replicate_out(*writer), begun);
     }
     add_after(r, writers, "clock/updated", &updated);
     struct edge round = replicate_out(r->round);
@@ -112,21 +105,17 @@ static int add_clock(struct replicator *r, const device_nodes_list *computed,
                               .controls = updated.items,
                               .n_controls = (int)updated.n};
     int advance = replicate_clock(r, "clock/advance", spec);
-    r->leave = replicate_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
-    replicate_assign(r, &set, version, replicate_out(r->join), "clock/join/version");
-    replicate_assign(r, &set, version, replicate_out(push), "clock/push/version");
+    replicate_assign(r, &r->ends, version, replicate_out(push), "clock/push/version");
     if (r->err->code)
         return r->err->code;
-    const struct edge join[] = {{r->join, 0}, {r->join, 1}, {set.items[0], CONTROL_SLOT}};
+    const struct edge join[] = {{r->join, 0}, {r->join, 1}, {r->joined.items[0], CONTROL_SLOT}};
     int n = r->entry->n_edges;
     struct edge *edges = arena_array(&r->arena, (size_t)n + 2, sizeof *edges);
     memcpy(edges, r->entry->edges, (size_t)n * sizeof *edges);
     edges[n] = (struct edge){advance, CONTROL_SLOT};
-    edges[n + 1] = (struct edge){set.items[1], CONTROL_SLOT};
+    edges[n + 1] = (struct edge){r->ends.items[0], CONTROL_SLOT};
     graph_add_entry(r->to, r->entry->name, edges, n + 2);
-    graph_add_entry(r->to, "join", join, 3);
-    graph_add_entry(r->to, "leave", &(struct edge){r->leave, CONTROL_SLOT}, 1);
-    return graph_check(r->to, r->err);
+    return replicate_entry(r, "join", join, 3) ? r->err->code : graph_check(r->to, r->err);
 }
 
 int replicate_grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
@@ -134,7 +123,7 @@ int replicate_grid_clock(struct graph *graph, const char *entry, double timeout,
     const struct replicate_options options = {
         .policy = "sync", .workers = 1, .entry = entry, .timeout = timeout};
     struct replicator r = {.from = graph, .to = graph, .options = &options, .err = err};
-    device_nodes_list computed = VEC_INIT, writers = VEC_INIT;
+    node_list computed = VEC_INIT, writers = VEC_INIT;
     r.order = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.facts);
     if (!graph_order(graph, r.order, err) && !replicate_find_entry(&r, "counts steps")) {

@@ -39,10 +39,11 @@ struct worker_own {
 };
 
 /* replicate_clock.c: pushes, takes, the clock; the entries. */
+int replicate_add_join(struct replicator *r); /* and the entry leave */
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
-/* Adds an op of the clock; `spec` has the inputs, and attributes besides those of all. */
+/* Adds an op of the clock; `spec` has the inputs. */
 int replicate_clock(struct replicator *r, const char *name, struct node_spec spec);
 
 /* replicate_push.c: return the worker's value, summed over steps where several share a push; and a

@@ -44,44 +44,25 @@ static const struct node *state_variable(const struct replicator *r, const struc
     return graph_node(r->to, state->variable.node);
 }
 
-/* Adds a node that names the state: with the worker, or beside the variable whose gradient the
- * state is for. */
-static struct edge add_of(struct replicator *r, const struct own_state *state, const char *suffix,
-                          struct node_spec spec, bool is_beside)
+/* Adds a node that names the state, after the node `after` (-1: at once): of the journal with the
+ * worker, of a value that shards have beside the variable whose gradient the state is for. */
+static struct edge add_of(struct replicator *r, const struct own_state *state, const char *op,
+                          const char *suffix, struct edge value, int after)
 {
-    const char *name = state_variable(r, state)->name;
-    struct attr attrs[4] = {{"of", attr_string(name)}};
-    for (int i = 0; i < spec.n_attrs; i++)
-        attrs[1 + i] = spec.attrs[i];
-    spec.attrs = attrs;
-    spec.n_attrs++;
-    if (is_beside)
+    const struct node *variable = state_variable(r, state);
+    const struct attr attrs[] = {{"of", attr_string(variable->name)},
+                                 {"dtype", attr_type(variable->outputs[0].type)},
+                                 {"shape", attr_shape(&variable->outputs[0].shape)},
+                                 {"workers", attr_int(r->options->workers)}};
+    struct node_spec spec = {.op = op,
+                             .inputs = &value,
+                             .n_inputs = edge_exists(value),
+                             .controls = &after,
+                             .n_controls = after >= 0};
+    spec = replicate_declared(r, spec, attrs, 4);
+    if (str_starts(op, "WorkerValue"))
         spec = replicate_beside(r, state->of->variable->name, spec);
-    return replicate_add(r, spec, "%s/%s", name, suffix);
-}
-
-/* The state's value from elsewhere, after the node `after`. */
-static struct edge add_source(struct replicator *r, const struct own_state *state, const char *op,
-                              const char *suffix, int after, bool is_beside)
-{
-    const struct node_output *output = &state_variable(r, state)->outputs[0];
-    struct attr attrs[] = {{"dtype", attr_type(output->type)},
-                           {"shape", attr_shape(&output->shape)},
-                           {"workers", attr_int(r->options->workers)}};
-    const struct node_spec spec = {.op = op,
-                                   .controls = &after,
-                                   .n_controls = 1,
-                                   .attrs = attrs,
-                                   .n_attrs = is_beside ? 3 : 2};
-    return add_of(r, state, suffix, spec, is_beside);
-}
-
-static struct edge add_write(struct replicator *r, const struct own_state *state, const char *op,
-                             const char *suffix, struct edge value, int after)
-{
-    const struct node_spec spec = {
-        .op = op, .inputs = &value, .n_inputs = 1, .controls = &after, .n_controls = after >= 0};
-    return add_of(r, state, suffix, spec, false);
+    return replicate_add(r, spec, "%s/%s", variable->name, suffix);
 }
 
 /* ---- writing ---- */
@@ -98,14 +79,13 @@ static void write_journal(struct replicator *r, int push)
     }
     vec_each(state, &r->own->states) {
         bool is_known = edge_exists(state->next);
-        struct edge node =
-            replicate_also(r, &written,
-                           add_write(r, state, "JournalWrite", "written",
-                                     is_known ? state->next : state->variable, pushes));
+        struct edge node = add_of(r, state, "JournalWrite", "written",
+                                  is_known ? state->next : state->variable, pushes);
+        replicate_also(r, &written, node);
         if (!is_known)
             replicate_also(
                 r, &written,
-                add_write(r, state, "JournalAdd", "added", state->of->coded->own.value, node.node));
+                add_of(r, state, "JournalAdd", "added", state->of->coded->own.value, node.node));
     }
     /* A gradient that is not coded in this step is dead, and adds nothing. */
     int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
@@ -117,27 +97,22 @@ static void write_journal(struct replicator *r, int push)
 
 /* ---- beginning ---- */
 
-/* The sources from which a joining worker may begin: nodes of which all but the one that applies
- * are dead. */
-struct recall {
-    int shards, journal; /* -1: no journal */
-};
-
-static struct recall find_recall(struct replicator *r)
+/* Returns a node that is dead unless a joining worker begins with its journal, and sets one that is
+ * dead if it does; -1: there is no journal. */
+static int begin_journal(struct replicator *r, int *shards)
 {
-    struct recall recall = {r->join, -1};
     if (!has_journal(r))
-        return recall;
+        return -1;
     struct edge own = {r->join, 4};
     struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
     struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
     struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
-    recall.shards = replicate_op(r, "Identity", from, EDGE_NONE, "journal/own/no").node;
-    recall.journal =
-        replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes").node;
-    replicate_wait(r, replicate_out(recall.journal), begin.node);
+    *shards = replicate_op(r, "Identity", from, EDGE_NONE, "journal/own/no").node;
+    struct edge yes =
+        replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes");
+    replicate_wait(r, yes, begin.node);
     replicate_also(r, &r->joined, begin);
-    return recall;
+    return yes.node;
 }
 
 /* After `set`, which restores from the journal: recomputes the residual of a code if the push
@@ -162,13 +137,13 @@ static void lose_again(struct replicator *r, const struct own_state *state, int 
 }
 
 /* The worker begins with the shards' copy of the state, or its journal's. */
-static void begin(struct replicator *r, const struct own_state *state, const struct recall *recall)
+static void begin(struct replicator *r, const struct own_state *state, int shards, int journal)
 {
     const char *name = state_variable(r, state)->name;
-    struct edge value = add_source(r, state, "WorkerValueTake", "taken", recall->shards, true);
+    struct edge value = add_of(r, state, "WorkerValueTake", "taken", EDGE_NONE, shards);
     struct edge read = EDGE_NONE;
-    if (recall->journal >= 0) {
-        read = add_source(r, state, "JournalRead", "read", recall->journal, false);
+    if (journal >= 0) {
+        read = add_of(r, state, "JournalRead", "read", EDGE_NONE, journal);
         value = replicate_op(r, "Merge", value, read, "%s/recalled", name);
     }
     struct edge set = replicate_assign(r, &r->joined, state->variable, value, "%s/join", name);
@@ -182,13 +157,11 @@ int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
     write_journal(r, push);
-    const struct recall recall = find_recall(r);
+    int shards = r->join, journal = begin_journal(r, &shards);
     for (size_t i = 0; i < r->own->states.n && !r->err->code; i++) {
         const struct own_state *state = &r->own->states.items[i];
-        const struct node_spec give = {
-            .op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
-        begin(r, state, &recall);
-        tokens[i] = add_of(r, state, "given", give, true);
+        begin(r, state, shards, journal);
+        tokens[i] = add_of(r, state, "WorkerValueGive", "given", state->variable, -1);
         replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
     if (!r->own->states.n || r->err->code)

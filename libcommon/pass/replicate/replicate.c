@@ -60,33 +60,24 @@ static struct edge name_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->updated[edge.node], edge.slot};
 }
 
-/* Adds the nodes that an entry also runs. */
-static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nodes)
-{
-    for (size_t i = 0; i < n_nodes; i++)
-        edges[(*n)++] = (struct edge){nodes[i], CONTROL_SLOT};
-}
-
 static int copy_entries(struct replicator *r)
 {
     const struct graph *from = r->from;
     vec_each(entry, &from->entries) {
-        size_t most = (size_t)entry->n_edges + r->ends.n + r->inits.n;
-        struct edge *edges = arena_array(&r->arena, most + 1, sizeof *edges);
-        int n = 0;
-        while (n < entry->n_edges) {
-            edges[n] = name_edge(r, entry->edges[n]);
-            n++;
-        }
-        if (r->options->mode == REPLICATE_ALLREDUCE && entry == r->entry)
-            add_nodes(edges, &n, r->ends.items, r->ends.n);
-        if (!strcmp(entry->name, "init"))
-            add_nodes(edges, &n, r->inits.items, r->inits.n);
+        bool ends = entry == r->entry && !replicate_pushes(r),
+             begins = !strcmp(entry->name, "init");
+        VEC(struct edge) edges = VEC_INIT;
+        for (int i = 0; i < entry->n_edges; i++)
+            vec_push_in(&r->arena, &edges, name_edge(r, entry->edges[i]));
+        for (size_t i = 0; ends && i < r->ends.n; i++)
+            vec_push_in(&r->arena, &edges, ((struct edge){r->ends.items[i], CONTROL_SLOT}));
+        for (size_t i = 0; begins && i < r->inits.n; i++)
+            vec_push_in(&r->arena, &edges, ((struct edge){r->inits.items[i], CONTROL_SLOT}));
         if (graph_entry(r->to, entry->name))
             return error_set(r->err, ERR_DATA,
                              "there is an entry '%s', which a replicated graph has for itself",
                              entry->name);
-        graph_add_entry(r->to, entry->name, edges, n);
+        graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
     }
     vec_each(alias, &from->aliases) {
         if (graph_add_alias(r->to, alias->name, name_edge(r, alias->edge), r->err))
@@ -115,7 +106,6 @@ static int open_replicator(struct replicator *r, const struct graph *from,
     r->copy = arena_array(&r->arena, n + 1, sizeof *r->copy);
     r->updated = arena_array(&r->arena, n + 1, sizeof *r->updated);
     r->interval = arena_array(&r->arena, n + 1, sizeof *r->interval);
-    r->update_names = arena_array(&r->arena, n + 1, sizeof *r->update_names);
     memset(r->copy, -1, n * sizeof *r->copy);
     memset(r->updated, -1, n * sizeof *r->updated);
     r->to = graph_new(from->registry);
@@ -170,20 +160,6 @@ struct candidate {
     struct error why; /* the mode is impossible */
 };
 
-static int plan(struct candidate *c, const struct graph *from,
-                const struct replicate_options *asked, struct error *err)
-{
-    c->options = *asked;
-    if (replicate_parse(&c->options, c->mode, err))
-        return err->code;
-    c->options.may_code = true;
-    if (c->options.mode == REPLICATE_POLICY && !cluster_count(asked->cluster, SHARD_JOB))
-        error_set(&c->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
-    else
-        open_replicator(&c->r, from, &c->options, c->mode, &c->why);
-    return 0;
-}
-
 static struct candidate *cheapest(struct candidate *candidates)
 {
     struct candidate *best = NULL;
@@ -202,9 +178,16 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
     if (!options->cluster)
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
     for (int i = 0; i < MODES && !err->code; i++) {
-        snprintf(candidates[i].mode, MODE_MAX, "%s,factors=auto%s%s", modes[i], *code ? "," : "",
-                 code);
-        plan(&candidates[i], from, options, err);
+        struct candidate *c = &candidates[i];
+        snprintf(c->mode, MODE_MAX, "%s,factors=auto%s%s", modes[i], *code ? "," : "", code);
+        c->options = *options;
+        if (replicate_parse(&c->options, c->mode, err))
+            continue;
+        c->options.may_code = true;
+        if (c->options.mode == REPLICATE_POLICY && !cluster_count(options->cluster, SHARD_JOB))
+            error_set(&c->why, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
+        else
+            open_replicator(&c->r, from, &c->options, c->mode, &c->why);
     }
     /* Some failures show only when the graph is built. */
     while (!err->code && (best = cheapest(candidates)) && build(&best->r))

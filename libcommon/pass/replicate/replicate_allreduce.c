@@ -143,7 +143,7 @@ struct bucket *replicate_bucket(const struct replicator *r, const struct exchang
     return x->push ? &x->push->sent : &r->buckets->plain;
 }
 
-void replicate_send_whole(struct replicator *r, struct exchange *x)
+static void send_whole(struct replicator *r, struct exchange *x)
 {
     struct edge value = replicate_pushed(r, x);
     replicate_put(r, replicate_bucket(r, x), x,
@@ -151,6 +151,9 @@ void replicate_send_whole(struct replicator *r, struct exchange *x)
     if (x->is_delayed)
         vec_push_in(&r->arena, &r->buckets->late, x);
 }
+
+const struct technique replicate_whole = {
+    .name = "gradient", .price = replicate_price_whole, .send = send_whole};
 
 /* A bucket is as urgent as its most urgent value. */
 static void urge(struct bucket *bucket, int priority)

@@ -342,22 +342,19 @@ static void take_code(struct replicator *r, struct exchange *x)
                                      x->got, x->push->variable, "%s/mean/Merge", x->node->name);
 }
 
-/* Keeps the residual; if the push is dropped as late, adds the whole value to it. */
-static void pushed(struct replicator *r, struct exchange *x, struct edge counts)
-{
-    struct code_edges lost = x->coded->own;
-    struct edge value = replicate_op(r, "Switch", lost.value, counts, "%s/counted", x->node->name);
-    lost.value = build_slot(value, 1);
-    struct edge kept = replicate_keep(r, x, &lost, "lost");
-    struct edge back = replicate_op(r, "AssignAdd", lost.residual, value, "%s/back", x->node->name);
-    replicate_also(r, &r->ends, kept);
-    replicate_also(r, &r->ends, back);
-}
-
+/* Keeps the residual; if a push is dropped as late, adds the whole value to it. */
 static void keep_code(struct replicator *r, struct exchange *x, struct edge counts)
 {
     if (x->push) {
-        pushed(r, x, counts);
+        struct code_edges lost = x->coded->own;
+        struct edge value =
+            replicate_op(r, "Switch", lost.value, counts, "%s/counted", x->node->name);
+        lost.value = build_slot(value, 1);
+        struct edge kept = replicate_keep(r, x, &lost, "lost");
+        replicate_also(r, &r->ends, kept);
+        replicate_also(
+            r, &r->ends,
+            replicate_op(r, "AssignAdd", lost.residual, value, "%s/back", x->node->name));
         return;
     }
     if (r->reduced < 0)

@@ -17,10 +17,8 @@ static const char *update_name(struct replicator *r, const struct node *node)
 {
     if (!has(r, node->id, FACT_KEPT))
         return node->name;
-    if (!r->update_names[node->id])
-        r->update_names[node->id] =
-            replicate_name(r, arena_printf(&r->to->arena, "%s/update", node->name));
-    return r->update_names[node->id];
+    return r->updated[node->id] >= 0 ? graph_node(r->to, r->updated[node->id])->name
+                                     : replicate_name(r, replicate_text(r, node->name, "update"));
 }
 
 /* The update's node is grouped with the update's version of its leader. */

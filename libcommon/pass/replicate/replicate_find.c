@@ -78,9 +78,8 @@ int replicate_find_entry(struct replicator *r, const char *what)
                              "both '%s' and '%s' train: say with --entry which one %s",
                              r->entry->name, entry->name, what);
         r->entry = entry;
+        mark_needed(r, entry, FACT_NEEDED);
     }
-    if (r->entry)
-        mark_needed(r, r->entry, FACT_NEEDED);
     return 0;
 }
 
@@ -88,10 +87,15 @@ int replicate_find_entry(struct replicator *r, const char *what)
 
 /* A worker's part of a variable changes within its step. It is no update that workers share, so
  * nodes that wait for it are not affected. */
-static bool changes_part(const struct replicator *r, const struct node *writer)
+static bool changes_part(const struct graph *graph, const struct node *writer)
 {
-    const struct node *variable = part_written(r->from, writer);
+    const struct node *variable = part_written(graph, writer);
     return variable && node_attr(variable, WORKER_PART_SHAPE);
+}
+
+static bool is_of_all(const struct graph *graph, struct edge edge)
+{
+    return !changes_part(graph, graph_node(graph, edge.node));
 }
 
 static bool is_stateless_writer(const struct replicator *r, const struct node *node)
@@ -145,6 +149,7 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
         vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of}));
     }
     vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
+    replicate_push_of(r, of)->has_gradient |= x->is_gradient;
 }
 
 /* Walks from a writer up to the values that the worker has to push. */
@@ -220,7 +225,8 @@ struct lineage {
     int variable;
 };
 
-void replicate_find_priorities(struct replicator *r)
+/* Fills r->priority, for the entry that was found. */
+static void find_priorities(struct replicator *r)
 {
     size_t n = r->from->nodes.n;
     struct lineage *lineages = arena_array(&r->arena, n + 1, sizeof *lineages);
@@ -261,18 +267,13 @@ int replicate_find(struct replicator *r)
                          r->options->entry ? r->options->entry : "",
                          r->options->entry ? "' does not exist or nothing of it" : "");
 
-    graph_each_ordered(node, r->from, r->order) {
-        unsigned facts = (node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node))
-                             ? FACT_OUTSIDE
-                             : 0;
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from = node_dependency(node, k).node;
-            bool hides = changes_part(r, graph_node(r->from, from));
-            facts |= r->facts[from] & (hides ? FACT_OUTSIDE : FACT_DOWN | FACT_OUTSIDE);
-            facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
-        }
-        r->facts[node->id] |= facts;
-    }
+    const struct spread outside = {.fact = FACT_OUTSIDE, .controls = true};
+    const struct spread down = {FACT_MARKED, FACT_DOWN, .controls = true, .follows = is_of_all};
+    graph_each(node, r->from)
+        if (node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node))
+            r->facts[node->id] |= FACT_OUTSIDE;
+    spread_facts(r->from, r->order, r->facts, outside);
+    spread_facts(r->from, r->order, r->facts, down);
     /* Nodes that only initial values need go to the shards, so that their values do not cross. */
     const struct entry *entry = graph_entry(r->from, "init");
     if (entry)
@@ -292,7 +293,7 @@ int replicate_find(struct replicator *r)
      * update. */
     const struct spread written = {.fact = FACT_WRITTEN, .controls = true};
     graph_each(node, r->from) {
-        if (is_stateless_writer(r, node) && !changes_part(r, node))
+        if (is_stateless_writer(r, node) && !changes_part(r->from, node))
             r->facts[node->id] |= FACT_WRITTEN | FACT_SHARED;
     }
     spread_facts(r->from, r->order, r->facts, written);
@@ -309,12 +310,12 @@ int replicate_find(struct replicator *r)
         if (!has(r, node->id, FACT_UPDATE))
             keep_node(r, node->id);
     }
-    const struct spread kept = {FACT_KEPT, FACT_KEPT, FACT_WRITER, .controls = true, .up = true};
-    const struct spread after = {FACT_SHARED, FACT_AFTER, FACT_WRITER, .controls = true};
-    while (spread_facts(r->from, r->order, r->facts, kept)) /* repeat for */
-        ;
-    while (spread_facts(r->from, r->order, r->facts, after)) /* loops */
-        ;
+    const struct spread kept = {FACT_KEPT,        FACT_KEPT,  FACT_WRITER,
+                                .controls = true, .up = true, .loops = true};
+    const struct spread after = {FACT_SHARED, FACT_AFTER, FACT_WRITER, .controls = true,
+                                 .loops = true};
+    spread_facts(r->from, r->order, r->facts, kept);
+    spread_facts(r->from, r->order, r->facts, after);
     bool found = true;
     while (found) { /* until no group grows any more */
         found = false;
@@ -328,7 +329,7 @@ int replicate_find(struct replicator *r)
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, (int)i, FACT_CONTROLS))
             vec_push_in(&r->arena, &r->checks, (int)i);
-    replicate_find_priorities(r);
+    find_priorities(r);
     if (!r->pushes.n)
         return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
                          r->entry->name);

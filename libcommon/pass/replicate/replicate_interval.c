@@ -25,19 +25,11 @@ static bool matches(const char *pattern, const char *end, const char *name)
     return *name == *pattern && matches(pattern + 1, end, name + 1);
 }
 
-static bool has_gradient(const struct push *push)
-{
-    bool found = false;
-    vec_each(x, &push->exchanges)
-        found |= (*x)->is_gradient;
-    return found;
-}
-
 static int take_interval(struct replicator *r, const struct replicate_interval *interval)
 {
     bool found = false;
     vec_each(push, &r->pushes) {
-        if (!has_gradient(push) ||
+        if (!push->has_gradient ||
             !matches(interval->pattern, interval->pattern + interval->n, push->variable))
             continue;
         push->steps = interval->steps;
@@ -73,7 +65,7 @@ int replicate_refuse_leaving_out(struct replicator *r, const char *why)
 static struct push *steady_push(struct replicator *r)
 {
     struct push *push = r->pushes.items;
-    while (!has_gradient(push) || !replicate_is_steady(r, push))
+    while (!push->has_gradient || !replicate_is_steady(r, push))
         push++;
     return push;
 }
@@ -97,7 +89,7 @@ static int find_interval(struct replicator *r, const struct node *node)
     }
     const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
     const struct push *push = written ? replicate_push_of(r, written->name) : NULL;
-    if (push && has_gradient(push) && *steps != r->steps && *steps != push->steps)
+    if (push && push->has_gradient && *steps != r->steps && *steps != push->steps)
         return error_set(r->err, ERR_DATA,
                          "%s: the update of '%s', whose gradient is pushed every %d steps, needs "
                          "one that is pushed every %d",
@@ -119,10 +111,10 @@ int replicate_find_intervals(struct replicator *r)
     /* The smallest is the interval of pushes to the clock. */
     int least = INT32_MAX;
     vec_each(push, &r->pushes)
-        least = has_gradient(push) && push->steps < least ? push->steps : least;
+        least = push->has_gradient && push->steps < least ? push->steps : least;
     r->steps = least < INT32_MAX ? least : general;
     vec_each(push, &r->pushes) {
-        push->steps = has_gradient(push) ? push->steps : r->steps;
+        push->steps = push->has_gradient ? push->steps : r->steps;
         if (push->steps % r->steps)
             return error_set(r->err, ERR_DATA,
                              "'%s' is pushed every %d steps, which is no multiple of %d, the "

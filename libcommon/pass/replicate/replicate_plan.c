@@ -10,11 +10,8 @@
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"
 
-static const struct technique whole_gradient = {
-    .name = "gradient", .price = replicate_price_whole, .send = replicate_send_whole};
-
 static const struct technique *const techniques[] = {
-    [CROSSES_WHOLE] = &whole_gradient,
+    [CROSSES_WHOLE] = &replicate_whole,
     [CROSSES_BY_FACTORS] = &replicate_factors,
     [CROSSES_IN_CODE] = &replicate_code,
 };

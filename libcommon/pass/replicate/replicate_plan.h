@@ -31,7 +31,7 @@ struct technique {
     /* Keeps what the worker needs later; `counts`, of a push: whether it does. NULL: nothing. */
     void (*keep)(struct replicator *r, struct exchange *x, struct edge counts);
 };
-extern const struct technique replicate_factors, replicate_code;
+extern const struct technique replicate_whole, replicate_factors, replicate_code;
 
 /* replicate_average.c: replaces gradients by the variables that updates write, of which all take
  * the mean every so many steps. The other two run before and after the exchange, and do nothing
@@ -48,8 +48,6 @@ struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,
                               struct attr *reductions);
 /* Returns what the value crosses in, unless it is coded. */
 struct bucket *replicate_bucket(const struct replicator *r, const struct exchange *x);
-/* A technique's `send`: the value as it is. */
-void replicate_send_whole(struct replicator *r, struct exchange *x);
 
 /* replicate_plan.c: finds all values that are exchanged, and how each crosses. */
 int replicate_plan(struct replicator *r);

@@ -30,7 +30,9 @@ enum node_fact {
     FACT_CONTROLS = 1 << 10, /* pushes wait for it */
     FACT_WRITTEN = 1 << 11,  /* changes a variable in training, or comes after such a node */
     FACT_SHARED = 1 << 12,   /* changes, in training, a variable that workers share */
-    FACT_FIRST = 1 << 13     /* gives a variable its initial value, in the entry init */
+    FACT_FIRST = 1 << 13,    /* gives a variable its initial value, in the entry init */
+    FACT_FORWARD = 1 << 14,  /* the loss needs it; */
+    FACT_BACKWARD = 1 << 15  /* a gradient that towers hand over needs it: for pipelines */
 };
 
 /* How a value that updates need from workers crosses; CROSSES_NOT: each worker has its own. */
@@ -91,6 +93,7 @@ struct bucket {
 struct push {
     const char *variable;
     exchange_list exchanges;
+    bool has_gradient;
     struct bucket sent;
     int steps;         /* between two of these pushes */
     struct edge token; /* in the result */
@@ -117,7 +120,6 @@ struct replicator {
     int *copy, *updated; /* by node: its versions in `to`, or -1 */
     int *priority;       /* by node that has, or passes on, a variable: 1 for the one that a step
                           * uses first, and so on; 0: the others, and those that no step uses */
-    const char **update_names;
     VEC(struct push) pushes;
     struct map push_at; /* by variable: place in that list */
     VEC(int) checks;    /* nodes that exchanges wait for */
@@ -179,8 +181,6 @@ int replicate_check_late(struct replicator *r, const char *what);
 /* A Gather or Cast of a variable that is no larger than the variable; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
-/* Fills r->priority, for the entry that was found. */
-void replicate_find_priorities(struct replicator *r);
 
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
 int replicate_copy_update(struct replicator *r);

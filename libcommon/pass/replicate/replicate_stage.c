@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "graph/device_name.h"
 #include "graph/op_cost.h"
-#include "graph/walk.h"
 #include "pass/replicate/replicate_plan.h"
 #include "pass/replicate/replicate_tower.h"
 
@@ -292,8 +291,9 @@ static int take_devices(struct towers *t, enum item_phase phase)
 
 /* ---- all other nodes ---- */
 
-/* Forward nodes and those without a phase: the latest stage of their dependencies, or none. */
-static bool raise_stage(struct towers *t, const struct node *node)
+/* Moves backward nodes to no later stage than the gradients that they get, all others to the latest
+ * of their dependencies, if these have stages. */
+static bool follow_needs(struct towers *t, const struct node *node)
 {
     struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
     int before = unit->stage;
@@ -301,21 +301,10 @@ static bool raise_stage(struct towers *t, const struct node *node)
         int needed = node_dependency(node, i).node;
         int there = t->towered[needed] ? pipeline_unit(t->pipeline, needed)->stage
                                        : stage_of_device(t, graph_node(t->r->from, needed), false);
-        unit->stage = there > unit->stage ? there : unit->stage;
-    }
-    return unit->stage != before;
-}
-
-/* Backward nodes: no later than the gradients that they get. */
-static bool lower_stage(struct towers *t, const struct node *node)
-{
-    struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
-    int before = unit->stage;
-    for (int i = 0; !unit->is_told && i < node->n_inputs + node->n_controls; i++) {
-        int needed = node_dependency(node, i).node;
-        int there = pipeline_unit(t->pipeline, needed)->stage;
-        if (has_phase(t, needed, PHASE_BACKWARD) && there < unit->stage)
-            unit->stage = there;
+        bool moves = unit->phase == PHASE_BACKWARD
+                         ? has_phase(t, needed, PHASE_BACKWARD) && there < unit->stage
+                         : there > unit->stage;
+        unit->stage = moves ? there : unit->stage;
     }
     return unit->stage != before;
 }
@@ -338,7 +327,7 @@ static bool lower_free(struct towers *t, const struct node *node)
 static void place_forward(struct towers *t)
 {
     struct pipeline *p = t->pipeline;
-    move_until_still(t, PHASE_FORWARD, false, raise_stage);
+    move_until_still(t, PHASE_FORWARD, false, follow_needs);
     for (size_t i = 0; i < t->r->from->nodes.n; i++)
         if (p->units[i].phase == PHASE_FORWARD && p->units[i].stage < 0) {
             p->units[i].is_free = true;
@@ -368,14 +357,14 @@ static void place_backward(struct towers *t)
         if (unit->stage < 0 || stage < unit->stage)
             unit->stage = stage;
     }
-    move_until_still(t, PHASE_BACKWARD, false, lower_stage);
+    move_until_still(t, PHASE_BACKWARD, false, follow_needs);
 }
 
 /* Places nodes that no gradient needs, and nodes that exist once and that stages read. */
 static void place_others(struct towers *t)
 {
     struct replicator *r = t->r;
-    move_until_still(t, PHASE_NONE, false, raise_stage);
+    move_until_still(t, PHASE_NONE, false, follow_needs);
     for (size_t i = r->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(r->from, r->order[i]);
         struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
@@ -394,31 +383,19 @@ static void place_others(struct towers *t)
 
 /* ---- what is impossible ---- */
 
-static int check_need(struct towers *t, const struct node *node, int needed)
-{
-    const struct pipeline *p = t->pipeline;
-    enum item_phase phase = pipeline_unit(p, node->id)->phase;
-    int here = pipeline_unit(p, node->id)->stage, there = pipeline_unit(p, needed)->stage;
-    bool is_wrong = phase == PHASE_FORWARD ? there > here : there < here;
-    if (phase == PHASE_NONE || !has_phase(t, needed, phase) || !is_wrong)
-        return 0;
-    return node_refuse(
-        node, t->r->err,
-        "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes %s", here,
-        p->devices[here], graph_node(t->r->from, needed)->name, there, p->devices[there],
-        phase == PHASE_FORWARD ? "from each stage to later ones only"
-                               : "back from each stage to earlier ones only");
-}
-
 /* A node that exists once and comes after towers needs all micro-batches. */
 static int check_needs(struct towers *t)
 {
     const struct replicator *r = t->r;
+    const struct pipeline *p = t->pipeline;
     bool *after_all = arena_array(&t->r->arena, r->from->nodes.n + 1, sizeof *after_all);
     graph_each_ordered(node, r->from, r->order) {
         bool towered = t->towered[node->id];
+        enum item_phase phase = pipeline_unit(p, node->id)->phase;
+        int here = pipeline_unit(p, node->id)->stage;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int needed = node_dependency(node, k).node;
+            int needed = node_dependency(node, k).node, there = pipeline_unit(p, needed)->stage;
+            bool is_wrong = phase == PHASE_FORWARD ? there > here : there < here;
             if (!towered)
                 after_all[node->id] |= t->towered[needed] || after_all[needed];
             else if (!has_phase(t, node->id, PHASE_NONE) && !t->towered[needed] &&
@@ -426,8 +403,15 @@ static int check_needs(struct towers *t)
                 return node_refuse(node, t->r->err,
                                    "a micro-batch cannot wait for '%s', which needs all of them",
                                    graph_node(r->from, needed)->name);
-            if (check_need(t, node, needed))
-                return r->err->code;
+            if (phase != PHASE_NONE && has_phase(t, needed, phase) && is_wrong)
+                return node_refuse(
+                    node, t->r->err,
+                    "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes "
+                    "%s",
+                    here, p->devices[here], graph_node(r->from, needed)->name, there,
+                    p->devices[there],
+                    phase == PHASE_FORWARD ? "from each stage to later ones only"
+                                           : "back from each stage to earlier ones only");
         }
     }
     return 0;
@@ -453,23 +437,11 @@ static void open_pipeline(struct towers *t)
     }
 }
 
-/* Sets the phase of all nodes that the walk reaches, unless they have one. */
-static void mark_phase(struct towers *t, struct graph_walk *walk, enum item_phase phase)
-{
-    const struct node *node;
-    while ((node = graph_walk_next(walk, t->r->from))) {
-        struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
-        if (t->towered[node->id] && !node_makes_resource(node) && unit->phase == PHASE_NONE)
-            unit->phase = phase;
-        graph_walk_needs(walk, node);
-    }
-}
-
 static int find_phases(struct towers *t)
 {
+    static const unsigned facts[] = {
+        [PHASE_FORWARD] = FACT_FORWARD, [PHASE_BACKWARD] = FACT_BACKWARD};
     const struct replicator *r = t->r;
-    struct graph_walk forward = graph_walk_new(&t->r->arena, r->from);
-    struct graph_walk backward = graph_walk_new(&t->r->arena, r->from);
     bool found = false;
     graph_each(node, r->from) {
         const struct attr_value *name = node_attr(node, "_loss");
@@ -477,12 +449,22 @@ static int find_phases(struct towers *t)
         if (!has(r, node->id, FACT_NEEDED))
             continue;
         found |= loss != NULL;
-        graph_walk_to(&forward, loss ? loss->id : -1);
+        if (loss)
+            r->facts[loss->id] |= FACT_FORWARD;
         if (has(r, node->id, FACT_MARKED) && t->towered[node->id])
-            graph_walk_to(&backward, node->id);
+            r->facts[node->id] |= FACT_BACKWARD;
     }
-    mark_phase(t, &forward, PHASE_FORWARD);
-    mark_phase(t, &backward, PHASE_BACKWARD);
+    for (enum item_phase phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++) {
+        spread_facts(
+            r->from, r->order, r->facts,
+            (struct spread){.fact = facts[phase], .controls = true, .up = true, .loops = true});
+        graph_each(node, r->from) {
+            struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+            if (has(r, node->id, facts[phase]) && t->towered[node->id] &&
+                !node_makes_resource(node) && unit->phase == PHASE_NONE)
+                unit->phase = phase;
+        }
+    }
     return found ? 0
                  : error_set(r->err, ERR_DATA,
                              "a pipeline goes forward to the loss and back again, but nothing of "

@@ -197,7 +197,7 @@ static struct edge in_one(struct replicator *r, const struct node *reader, struc
     if (!edge_exists(edge))
         return EDGE_NONE;
     if (towers_is_parted(graph_node(r->from, edge.node)) && edge.slot != CONTROL_SLOT)
-        return towers_part(t, edge.node, k);
+        return towers_feed(t, edge.node)->parts[k];
     return (struct edge){t->towered[edge.node] ? t->copies[k][edge.node] : r->copy[edge.node],
                          edge.slot};
 }

@@ -51,7 +51,7 @@ int towers_loop(const struct towers *t, const struct node *node);
 bool towers_is_parted(const struct node *node);
 
 /* replicate_tower_join.c: values that cross. On failure the replicator's error is set. */
-struct edge towers_part(struct towers *t, int feed, int k); /* tower k's rows of a feed */
+struct feed_parts *towers_feed(struct towers *t, int feed);
 
 /* Return the device of a node that exists once; of a tower's copy, and of nodes made beside it. */
 const char *towers_device(struct towers *t, const struct node *node);

@@ -35,7 +35,7 @@ static struct edge rows_of(struct build *b, struct edge value)
     return build_op(b, "StridedSlice", inputs, 4, &shrink, 1);
 }
 
-static struct feed_parts *parted_feed(struct towers *t, int feed)
+struct feed_parts *towers_feed(struct towers *t, int feed)
 {
     if (t->parted[feed])
         return t->parted[feed];
@@ -63,15 +63,10 @@ static struct feed_parts *parted_feed(struct towers *t, int feed)
     return t->parted[feed] = parted;
 }
 
-struct edge towers_part(struct towers *t, int feed, int k)
-{
-    return parted_feed(t, feed)->parts[k];
-}
-
 /* Returns a node that checks that each tower has rows: no rows have no mean. */
 static int check_rows(struct towers *t, int feed)
 {
-    struct feed_parts *parted = parted_feed(t, feed);
+    struct feed_parts *parted = towers_feed(t, feed);
     struct build b = builder(t, "has_rows_for_all", graph_node(t->r->from, feed)->name, 0);
     struct edge n = build_scalar(&b, INT32, t->n);
     struct edge inputs[] = {build_binary(&b, "GreaterEqual", parted->rows, n), parted->rows, n};
@@ -88,7 +83,7 @@ static enum weights weights_for(enum dtype type)
 /* The weight of tower k or, for k = n, of all together. */
 static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
-    struct feed_parts *parted = parted_feed(t, feed);
+    struct feed_parts *parted = towers_feed(t, feed);
     int *made = &parted->weights[kind][k];
     if (*made)
         return replicate_out(*made);

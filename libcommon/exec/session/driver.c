@@ -22,7 +22,7 @@ static void begin_prefetched(struct driver *driver)
 {
     if (!driver->stage) {
         driver->stage = stage_new(driver->trace);
-        driver->feeds.prefetched = prefetched_new(driver->stage);
+        driver->feeds.prefetched = stage_batch(driver->stage, 0);
     }
     const struct prefetched_feeds feeds = fed(&driver->feeds);
     prefetched_begin(driver->feeds.prefetched, &feeds);
@@ -155,7 +155,7 @@ static struct feed_ahead *read_on(struct driver *driver)
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
     ahead->driver = driver;
     sem_init(&ahead->asked, 0, 0);
-    ahead->feeds.prefetched = prefetched_new(driver->stage);
+    ahead->feeds.prefetched = stage_batch(driver->stage, 1);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
     ahead->done = eventfd(0, EFD_CLOEXEC);
     ahead->stop = eventfd(0, EFD_CLOEXEC);

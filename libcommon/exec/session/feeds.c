@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan.h"
-#include "exec/step/prefetched.h"
 #include "wire/npy.h"
 
 static bool is_fed(const struct feeds *feeds, struct edge edge)
@@ -149,5 +148,4 @@ void feeds_release(struct feeds *feeds)
     vec_release(&feeds->kept);
     edge_map_release(&feeds->places);
     record_release(&feeds->record);
-    prefetched_free(feeds->prefetched);
 }

@@ -15,19 +15,6 @@ struct want {
     struct device *device;
 };
 
-struct stage {
-    bool is_traced;
-    pthread_mutex_t lock; /* guards the members below; no allocation while it is held */
-    pthread_cond_t changed;
-    struct want wants[WANTS_MAX];
-    int n_wants;
-    struct prefetched_batch *current; /* of the running step; NULL: none runs */
-    struct prefetched_batch *batches;
-    struct mem_reclaimer reclaimer;
-    bool is_short; /* memory was needed elsewhere: prefetching has ended */
-    bool is_stopped;
-};
-
 /* A want's memory and contents. The stage's lock guards it, except during a copy into it. */
 struct prefetched_slot {
     struct prefetched_feed feed;
@@ -42,10 +29,22 @@ struct prefetched_slot {
 
 struct prefetched_batch {
     struct stage *stage;
-    struct prefetched_batch *next;
     struct prefetched_slot slots[WANTS_MAX];
     struct prefetched_feeds feeds; /* of the running step */
     int n_asked;
+};
+
+struct stage {
+    bool is_traced;
+    pthread_mutex_t lock; /* guards the members below; no allocation while it is held */
+    pthread_cond_t changed;
+    struct want wants[WANTS_MAX]; /* the first n_wants stay as they are */
+    int n_wants;
+    struct prefetched_batch batches[2];
+    struct prefetched_batch *current; /* of the running step; NULL: none runs */
+    struct mem_reclaimer reclaimer;
+    bool is_short; /* memory was needed elsewhere: prefetching has ended */
+    bool is_stopped;
 };
 
 /* ---- memory of a slot ---- */
@@ -93,16 +92,15 @@ static void release_prefetched(struct mem_reclaimer *reclaimer)
     struct stage *stage = CONTAINER_OF(reclaimer, struct stage, reclaimer);
     pthread_mutex_lock(&stage->lock);
     stage->is_short = true;
-    for (struct prefetched_batch *prefetched = stage->batches; prefetched;
-         prefetched = prefetched->next)
-        for (int i = 0; i < WANTS_MAX; i++) {
-            struct prefetched_slot *slot = &prefetched->slots[i];
-            while (slot->is_copied_to) /* its thread allocates nothing meanwhile */
-                pthread_cond_wait(&stage->changed, &stage->lock);
-            bool is_used = prefetched == stage->current && slot->is_asked && !slot->is_taken;
-            if (slot->device && !is_used)
-                let_go(slot);
-        }
+    for (int i = 0; i < 2 * WANTS_MAX; i++) {
+        struct prefetched_batch *prefetched = &stage->batches[i / WANTS_MAX];
+        struct prefetched_slot *slot = &prefetched->slots[i % WANTS_MAX];
+        while (slot->is_copied_to) /* its thread allocates nothing meanwhile */
+            pthread_cond_wait(&stage->changed, &stage->lock);
+        bool is_used = prefetched == stage->current && slot->is_asked && !slot->is_taken;
+        if (slot->device && !is_used)
+            let_go(slot);
+    }
     pthread_mutex_unlock(&stage->lock);
 }
 
@@ -110,6 +108,7 @@ struct stage *stage_new(bool is_traced)
 {
     struct stage *stage = mem_alloc(sizeof *stage);
     stage->is_traced = is_traced;
+    stage->batches[0].stage = stage->batches[1].stage = stage;
     pthread_mutex_init(&stage->lock, NULL);
     pthread_cond_init(&stage->changed, NULL);
     stage->reclaimer.give_back = release_prefetched;
@@ -122,9 +121,16 @@ void stage_free(struct stage *stage)
     if (!stage)
         return;
     mem_reclaimer_remove(&stage->reclaimer);
+    let_go_of_all(&stage->batches[0]);
+    let_go_of_all(&stage->batches[1]);
     pthread_mutex_destroy(&stage->lock);
     pthread_cond_destroy(&stage->changed);
     mem_free(stage);
+}
+
+struct prefetched_batch *stage_batch(struct stage *stage, int i)
+{
+    return &stage->batches[i];
 }
 
 bool stage_is_wanted(struct stage *stage)
@@ -143,32 +149,6 @@ void stage_stop(struct stage *stage)
     stage->is_stopped = true;
     pthread_cond_broadcast(&stage->changed);
     pthread_mutex_unlock(&stage->lock);
-}
-
-struct prefetched_batch *prefetched_new(struct stage *stage)
-{
-    struct prefetched_batch *prefetched = mem_alloc(sizeof *prefetched);
-    prefetched->stage = stage;
-    pthread_mutex_lock(&stage->lock);
-    prefetched->next = stage->batches;
-    stage->batches = prefetched;
-    pthread_mutex_unlock(&stage->lock);
-    return prefetched;
-}
-
-void prefetched_free(struct prefetched_batch *prefetched)
-{
-    if (!prefetched)
-        return;
-    struct stage *stage = prefetched->stage;
-    pthread_mutex_lock(&stage->lock);
-    struct prefetched_batch **at = &stage->batches;
-    while (*at != prefetched)
-        at = &(*at)->next;
-    *at = prefetched->next;
-    pthread_mutex_unlock(&stage->lock);
-    let_go_of_all(prefetched);
-    mem_free(prefetched);
 }
 
 /* The value of a feed; NULL: the edge is not fed, or the value is empty. */
@@ -242,15 +222,13 @@ static void fill(struct stage *stage, struct prefetched_slot *slot, const struct
 void prefetched_fill(struct prefetched_batch *prefetched, const struct prefetched_feeds *feeds)
 {
     struct stage *stage = prefetched->stage;
-    struct want wants[WANTS_MAX];
     pthread_mutex_lock(&stage->lock);
     while (!stage->is_stopped && stage->current && stage->current->n_asked != stage->n_wants)
         pthread_cond_wait(&stage->changed, &stage->lock);
     int n = stage->is_stopped ? 0 : stage->n_wants;
-    memcpy(wants, stage->wants, (size_t)n * sizeof *wants);
     pthread_mutex_unlock(&stage->lock);
     for (int i = 0; i < n; i++)
-        fill(stage, &prefetched->slots[i], find_feed(feeds, wants[i].edge));
+        fill(stage, &prefetched->slots[i], find_feed(feeds, stage->wants[i].edge));
 }
 
 /* ---- a step ---- */

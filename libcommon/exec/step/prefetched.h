@@ -20,18 +20,17 @@ struct prefetched_batch; /* a batch: the feeds of a step */
 
 /* `is_traced`: batches measure their copies, for the trace of their step. */
 struct stage *stage_new(bool is_traced);
-/* Frees the stage after its batches. */
+/* Waits for the copies. The devices must still exist, and no step may use a batch. */
 void stage_free(struct stage *stage);
+
+/* Batch 0 or 1. */
+struct prefetched_batch *stage_batch(struct stage *stage, int i);
 
 /* Returns whether any device has asked for a feed. Any thread. NULL: none has. */
 bool stage_is_wanted(struct stage *stage);
 
 /* Ends all waiting in prefetched_fill, now and later. Any thread. */
 void stage_stop(struct stage *stage);
-
-struct prefetched_batch *prefetched_new(struct stage *stage);
-/* Waits for its copies. The devices must still exist, and no step may use it. */
-void prefetched_free(struct prefetched_batch *prefetched);
 
 /* The feeds of a step, borrowed. */
 struct prefetched_feeds {

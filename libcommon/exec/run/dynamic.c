@@ -67,8 +67,10 @@ static void unlock(struct run *run)
 
 static bool is_short(const struct run *run, const struct activation *a)
 {
-    if (a->is_dead || run->failed || !a->is_cheap || a->head->role != ROLE_SEND)
-        return a->is_dead || run->failed || a->is_cheap;
+    if (a->is_dead || run_is_stopped(run))
+        return true;
+    if (!a->is_cheap || a->head->role != ROLE_SEND)
+        return a->is_cheap;
     /* a value of a loop or a branch may not be in outgoing memory */
     const struct token *input = &a->iteration->inputs[a->head->first_input];
     return !(input->is_live && input->tensor.data &&
@@ -136,17 +138,12 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
 {
     struct activation *a = launch->activation, *ready = NULL;
     region_give_locks(a); /* taken, if the step had failed by the time it came */
+    if (code)
+        step_stop(run->step, &launch->err);
     pthread_mutex_lock(&run->lock);
-    if (code && !run->failed) { /* waiting kernels are told without the lock */
-        run->failed = true;
-        run->err = launch->err;
-        pthread_mutex_unlock(&run->lock);
-        step_stop(run->step, &run->err);
-        pthread_mutex_lock(&run->lock);
-    }
     if (a->head->role == ROLE_RECV && !a->iteration->outputs[a->head->first_output].type)
         a->is_dead = true;
-    if (!run->failed)
+    if (!run_is_stopped(run))
         ready_propagate(run, a, true, &ready);
     distribute(run, ready, takes, mine);
     run->active--;
@@ -217,7 +214,7 @@ static bool run_one(struct run *run, struct activation *a, struct launch *own, e
     }
     launch->err.code = 0;
     launch->activation = a;
-    bool goes_on = !run->failed, is_dead = a->is_dead && a->head->role != ROLE_SEND;
+    bool goes_on = !run_is_stopped(run), is_dead = a->is_dead && a->head->role != ROLE_SEND;
     if (goes_on && !is_dead)
         code = region_run(run, launch, &calls);
     else if (goes_on &&

@@ -65,9 +65,13 @@ struct run {
     struct activation *passing; /* ready, with nothing to run: their consumers are told next */
     int active;                 /* activations queued, running, pending or put aside */
     int helpers;                /* that take from the queue, or will; not a waiting thread */
-    atomic_bool failed;
-    struct error err;
 };
+
+/* A run that fails stops its step, and a step that stops ends its runs with its reason. */
+static inline bool run_is_stopped(const struct run *run)
+{
+    return atomic_load(&run->step->stop.stopped);
+}
 
 /* region_run.c */
 /* `tell` is called when others may go on; `give` runs activations that send values made here;

@@ -261,7 +261,7 @@ void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int i
 void iteration_drop(struct run *run, struct iteration *it)
 {
     const struct plan_frame *def = it->frame->def;
-    bool is_left = run->failed || it->n_fired < (int)def->heads.n; /* some items did not end */
+    bool is_left = it->outstanding || it->n_fired < (int)def->heads.n; /* some did not end */
     for (int i = 0; is_left && i < def->n_inputs; i++) {
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;

@@ -43,7 +43,6 @@ static int take_arenas(struct run *run, struct error *err)
 static void run_free(struct run *run)
 {
     captured_release(run);
-    run->failed = false; /* the root of a whole plan holds nothing */
     for (size_t i = 1; i < run->plan->frames.n; i++)
         loop_run_free(run, run->idle[i].loop);
     frame_clear(run);
@@ -173,12 +172,13 @@ static void end(struct run *run, int code, const struct error *err)
 static void release_run(struct run *run)
 {
     bool is_whole = run->plan->is_whole;
+    struct error err = ERROR_INIT;
     region_give_locks(&run->keeper);
-    const struct item *waiting = is_whole || run->failed ? NULL : ready_find_waiting(run);
+    const struct item *waiting = is_whole || run_is_stopped(run) ? NULL : ready_find_waiting(run);
     if (waiting) {
-        run->failed = true;
-        error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
-        item_fail(waiting, &run->err);
+        error_set(&err, ERR_INTERNAL, "waits for what never happens");
+        item_fail(waiting, &err);
+        step_stop(run->step, &err);
     }
     if (!is_whole)
         frame_clear(run);
@@ -187,19 +187,17 @@ static void release_run(struct run *run)
 
 /* Ends a run whose enqueued work is over. Its result is the device's failure (NULL or no error:
  * none), or the error flag that a kernel left in the step block, which comes before an error of the
- * run itself. */
+ * step itself. */
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     bool has_failed = devices && devices->code;
     device_step_tell(&run->on_device, run->step, has_failed);
     const struct fault *fault = has_failed ? NULL : device_step_fault(&run->on_device);
-    int code = run->failed ? run->err.code : has_failed ? devices->code : 0;
-    if (fault)
-        code = fault_report(fault, err);
-    else if (code)
-        *err = run->failed ? run->err : *devices;
-    else
-        code = fetches_bring_home(run->plan, run->fetches, err);
+    if (has_failed)
+        step_stop(run->step, devices);
+    int code = fault                 ? fault_report(fault, err)
+               : run_is_stopped(run) ? step_stop_reason(run->step, err)
+                                     : fetches_bring_home(run->plan, run->fetches, err);
     captured_over(run, !code);
     end(run, code, err);
     return code;
@@ -244,7 +242,6 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
     run->step = step;
     run->results = fetches;
     run->done = done;
-    run->failed = false;
     for (int i = 0; i < plan->n_feeds; i++) {
         run->feeds[i] = feeds[i];
         run->feeds[i].buffer = NULL;
@@ -293,9 +290,8 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     if (plan->is_whole) { /* without queue or counters */
         struct activation *a = run->own.activation = run->root->oldest->activations;
         a->at = a->n_locked = 0;
-        run->failed = plan->n_order && region_run(run, &run->own, NULL);
-        if (run->failed)
-            run->err = run->own.err;
+        if (plan->n_order && region_run(run, &run->own, NULL))
+            step_stop(step, &run->own.err);
         run->own.err.code = 0;
     } else {
         deferred_begin();

@@ -5,8 +5,8 @@
  * queue, from which the thread that runs or starts the step and the process's helper threads take.
  * A thread that merely delivers a value for which a kernel waited runs no expensive items.
  *
- * A run is over when nothing is active and no helper will touch it. If the run was started, the
- * thread that brings this about concludes it; else it wakes the thread that waits.
+ * A run is over when nothing is active and no helper will touch it. The thread that brings this
+ * about concludes the run, or wakes the helper that waits for it in plan_run.
  */
 #include "exec/run/dynamic.h"
 
@@ -44,14 +44,9 @@ static struct activation *pop(struct run *run, bool frees)
 
 /* ---- threads that take from the queue ---- */
 
-static bool was_started(const struct run *run)
-{
-    return run->done != NULL;
-}
-
 static void help(void *argument);
 
-/* Releases the lock; the last user of a started run concludes it. */
+/* Releases the lock; the last user of a run that nobody waits for concludes it. */
 static void unlock(struct run *run)
 {
     bool is_over = run->active == 0;
@@ -59,7 +54,7 @@ static void unlock(struct run *run)
         run->helpers -= workers_withdraw(help, run);
     if (is_over)
         pthread_cond_broadcast(&run->changed);
-    is_over = is_over && was_started(run) && run->helpers == 0;
+    is_over = is_over && run->helpers == 0;
     pthread_mutex_unlock(&run->lock);
     if (is_over)
         run->conclude(run);
@@ -123,10 +118,10 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
         *mine = kept;
     }
     int threads = run->plan->options.threads; /* one helper per queued activation, up to a limit */
-    int limit = (threads > 0 ? threads : 1) - !was_started(run);
+    int limit = threads > 0 ? threads : 1;
     while (queued-- > 0 && run->helpers < limit && workers_submit(limit, help, run))
         run->helpers++;
-    while (was_started(run) && run->helpers == 0 && run->queue)
+    while (run->helpers == 0 && run->queue)
         prepend(pop(run, false), mine);
 }
 

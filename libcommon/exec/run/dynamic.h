@@ -64,7 +64,7 @@ struct run {
     struct activation *queue;   /* ready and expensive, in no particular order */
     struct activation *passing; /* ready, with nothing to run: their consumers are told next */
     int active;                 /* activations queued, running, pending or put aside */
-    int helpers;                /* that take from the queue, or will; not a waiting thread */
+    int helpers;                /* threads that take from the queue, or will */
 };
 
 /* A run that fails stops its step, and a step that stops ends its runs with its reason. */

@@ -262,11 +262,11 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
 
 /* ---- a waiting thread ---- */
 
-/* Helps, too, until nothing is left and no helper touches the run. */
+/* Helps until nothing is left and no other helper touches the run. */
 static void wait_for(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
-    while (run->active > 0 || run->helpers > 0) {
+    while (run->active > 0 || run->helpers > 1) {
         if (run->queue) {
             run_drain(run);
         } else if (deferred_is_pending()) {
@@ -277,6 +277,7 @@ static void wait_for(struct run *run)
             pthread_cond_wait(&run->changed, &run->lock);
         }
     }
+    run->helpers = 0;
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -294,6 +295,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
             step_stop(step, &run->own.err);
         run->own.err.code = 0;
     } else {
+        run->helpers = 1;
         deferred_begin();
         region_take_locks(&run->keeper, &plan->locks);
         run_begin(run, true);

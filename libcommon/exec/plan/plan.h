@@ -85,7 +85,6 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 void plan_free(struct plan *plan);
 
 struct trace;
-struct step_resources;
 struct rendezvous;
 struct step_waiter;
 struct collective;
@@ -97,6 +96,12 @@ struct step_stop {
     pthread_t teller; /* is calling the waiter `told` */
     struct step_waiter *waiters, *told;
     struct error reason; /* the first that was given */
+};
+
+/* An object that a kernel keeps until the step is over: exec/step/step.h. */
+struct step_resource {
+    void *object;
+    void (*release)(void *object);
 };
 
 /* The parts of a step besides tensors. */
@@ -113,7 +118,7 @@ struct step {
     struct collective *collective; /* of the workers that run the step; NULL: there is one */
     struct prefetched_batch
         *prefetched;                  /* feeds that have been put on devices; NULL: none of them */
-    struct step_resources *resources; /* the executor's: exec/step/step.h */
+    VEC(struct step_resource) resources; /* the executor's; by handle - 1 */
     struct step_stop stop;
 };
 

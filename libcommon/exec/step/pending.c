@@ -19,14 +19,13 @@ void pending_end(struct pending_call *pending, int code)
 
 static void end_cancelled(struct pending_call *pending)
 {
-    *pending->call->err = pending->reason;
-    pending_end(pending, pending->reason.code);
+    pending_end(pending, step_stop_reason(pending->call->step, pending->call->err));
 }
 
 static void cancelled(struct step_waiter *cancel, const struct error *reason)
 {
     struct pending_call *pending = (struct pending_call *)cancel;
-    pending->reason = *reason;
+    (void)reason; /* the step has it */
     atomic_store(&pending->told, true);
     if (pending->withdraw(pending))
         end_cancelled(pending);

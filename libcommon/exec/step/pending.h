@@ -15,8 +15,7 @@ struct pending_call {
     struct kernel_call *call;
     /* Withdraws the request. False: the reply is about to come, or has. */
     bool (*withdraw)(struct pending_call *pending);
-    struct error reason; /* why the step stops; valid once `told` */
-    atomic_bool told;
+    atomic_bool told; /* that the step stops */
     atomic_int users; /* run, and whatever ends the call */
 };
 

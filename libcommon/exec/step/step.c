@@ -24,22 +24,11 @@ static struct guard *lock_step(const struct step *step)
     return guard;
 }
 
-struct step_resource {
-    void *object;
-    void (*release)(void *object);
-};
-
-struct step_resources {
-    VEC(struct step_resource) items; /* by handle - 1 */
-};
-
 uint64_t step_resource_add(struct step *step, void *object, void (*release)(void *object))
 {
     struct guard *guard = lock_step(step);
-    if (!step->resources) /* most steps have none */
-        step->resources = mem_alloc(sizeof *step->resources);
-    vec_push(&step->resources->items, ((struct step_resource){object, release}));
-    uint64_t handle = step->resources->items.n;
+    vec_push(&step->resources, ((struct step_resource){object, release}));
+    uint64_t handle = step->resources.n;
     pthread_mutex_unlock(&guard->lock);
     return handle;
 }
@@ -48,8 +37,8 @@ void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void
 {
     struct guard *guard = lock_step(step);
     void *object = NULL;
-    if (step->resources && handle > 0 && handle <= step->resources->items.n) {
-        const struct step_resource *found = &step->resources->items.items[handle - 1];
+    if (handle > 0 && handle <= step->resources.n) {
+        const struct step_resource *found = &step->resources.items[handle - 1];
         object = found->release == release ? found->object : NULL;
     }
     pthread_mutex_unlock(&guard->lock);
@@ -148,13 +137,9 @@ int step_stop_reason(struct step *step, struct error *err)
 void step_end(struct step *step)
 {
     struct step_stop *stop = &step->stop;
-    struct step_resources *resources = step->resources;
-    for (size_t i = resources ? resources->items.n : 0; i-- > 0;)
-        resources->items.items[i].release(resources->items.items[i].object);
-    if (resources)
-        vec_release(&resources->items);
-    mem_free(resources);
-    step->resources = NULL;
+    for (size_t i = step->resources.n; i-- > 0;)
+        step->resources.items[i].release(step->resources.items[i].object);
+    vec_release(&step->resources);
     struct guard *guard = lock_step(step);
     while (stop->told)
         pthread_cond_wait(&guard->told, &guard->lock);

@@ -64,7 +64,7 @@ struct resource {
     const struct resource_kind *kind;
     const char *container, *name;
     void *object;
-    struct resource *next;
+    int id; /* 0, 1, ... in the order of creation */
 };
 struct resource *resource_next(struct variable_store *store, const struct resource *resource);
 

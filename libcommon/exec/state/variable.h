@@ -44,8 +44,7 @@ struct variable {
     uint64_t updates; /* writes so far */
     struct device *device;
     struct variable_store *store; /* that contains it; NULL: none */
-    struct variable *next;        /* in the store, which guards it, */
-    struct variable *same_name;   /* and the next of this name, of another container */
+    struct variable *same_name;   /* the next in the store of this name, of another container */
     bool is_replaced;             /* by one that was declared otherwise; its users keep it */
     atomic_bool is_withdrawn;     /* its declaration binds only those who have it */
     atomic_bool is_sent;          /* to other processes; set by planners */

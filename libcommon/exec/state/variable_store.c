@@ -11,12 +11,12 @@
 struct variable_store {
     struct checkpoint_files *files;
     _Atomic(struct outgoing_memory *) outgoing;
-    pthread_mutex_t lock; /* guards the members below, and the variables' `next` */
-    struct variable *first, *last;
-    struct map names; /* -> the newest variable of the name */
+    pthread_mutex_t lock;   /* guards the members below */
+    variable_vec variables; /* by id */
+    struct map names;       /* -> the newest variable of the name */
 
     pthread_mutex_t resources_lock; /* guards the members below */
-    struct resource *first_resource, *last_resource;
+    VEC(struct resource *) resources;
     struct variable_watcher *watcher; /* set with both locks; NULL: nobody */
 };
 
@@ -44,18 +44,19 @@ void variable_store_free(struct variable_store *store)
 {
     if (!store)
         return;
-    for (struct variable *v = store->first, *next; v; v = next) {
-        next = v->next;
-        variable_free(v);
+    vec_each(v, &store->variables) {
+        variable_free(*v);
     }
+    vec_release(&store->variables);
     map_release(&store->names);
-    for (struct resource *r = store->first_resource, *next; r; r = next) {
-        next = r->next;
+    vec_each(at, &store->resources) {
+        struct resource *r = *at;
         r->kind->free(r->object);
         mem_free((char *)(uintptr_t)r->container);
         mem_free((char *)(uintptr_t)r->name);
         mem_free(r);
     }
+    vec_release(&store->resources);
     pthread_mutex_destroy(&store->resources_lock);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
@@ -104,12 +105,9 @@ static int add(struct variable_store *store, const struct variable *like, struct
         variable_free(v);
         return code;
     }
-    v->id = store->last ? store->last->id + 1 : 0;
-    if (store->last)
-        store->last->next = v;
-    else
-        store->first = v;
-    store->last = *added = v;
+    v->id = (int)store->variables.n;
+    vec_push(&store->variables, v);
+    *added = v;
     int64_t newest = 0;
     map_get(&store->names, v->name, &newest);
     v->same_name = (struct variable *)(intptr_t)newest;
@@ -154,9 +152,10 @@ struct variable *variable_store_find(struct variable_store *store, const char *c
 struct variable *variable_store_next(struct variable_store *store, const struct variable *variable)
 {
     pthread_mutex_lock(&store->lock);
-    struct variable *next = variable ? variable->next : store->first;
-    while (next && next->is_replaced)
-        next = next->next;
+    size_t at = variable ? (size_t)variable->id + 1 : 0;
+    while (at < store->variables.n && store->variables.items[at]->is_replaced)
+        at++;
+    struct variable *next = at < store->variables.n ? store->variables.items[at] : NULL;
     pthread_mutex_unlock(&store->lock);
     return next;
 }
@@ -196,32 +195,30 @@ void *resource_get(struct variable_store *store, const struct resource_kind *kin
                    const char *container, const char *name)
 {
     pthread_mutex_lock(&store->resources_lock);
-    struct resource *r = store->first_resource;
-    while (r && (strcmp(r->name, name) != 0 || strcmp(r->kind->name, kind->name) != 0 ||
-                 strcmp(r->container, container) != 0))
-        r = r->next;
-    if (!r) {
-        r = mem_alloc(sizeof *r);
-        r->kind = kind;
-        r->container = mem_strdup(container);
-        r->name = mem_strdup(name);
-        r->object = kind->create(r->name);
+    struct resource *found = NULL;
+    vec_each(r, &store->resources) {
+        if (!strcmp((*r)->name, name) && !strcmp((*r)->kind->name, kind->name) &&
+            !strcmp((*r)->container, container))
+            found = *r;
+    }
+    if (!found) {
+        found = mem_alloc(sizeof *found);
+        *found = (struct resource){kind, mem_strdup(container), mem_strdup(name), NULL,
+                                   (int)store->resources.n};
+        found->object = kind->create(found->name);
         if (store->watcher && store->watcher->made_resource)
-            store->watcher->made_resource(store->watcher, r);
-        if (store->last_resource)
-            store->last_resource->next = r;
-        else
-            store->first_resource = r;
-        store->last_resource = r;
+            store->watcher->made_resource(store->watcher, found);
+        vec_push(&store->resources, found);
     }
     pthread_mutex_unlock(&store->resources_lock);
-    return r->object;
+    return found->object;
 }
 
 struct resource *resource_next(struct variable_store *store, const struct resource *resource)
 {
     pthread_mutex_lock(&store->resources_lock);
-    struct resource *next = resource ? resource->next : store->first_resource;
+    size_t at = resource ? (size_t)resource->id + 1 : 0;
+    struct resource *next = at < store->resources.n ? store->resources.items[at] : NULL;
     pthread_mutex_unlock(&store->resources_lock);
     return next;
 }

@@ -63,6 +63,23 @@ static int bring_in(struct kernel_call *call, int i, const struct tensor *value)
     return code;
 }
 
+/* Makes the outputs of values that have come. Those on the device stay where they are, and only its
+ * queue waits; others are in host memory. */
+static int take_values(struct kernel_call *call, const struct tensor *values,
+                       const struct device_point *at)
+{
+    bool is_here = at->device;
+    int code = is_here ? join_point(call, at) : 0;
+    for (int i = 0; !code && i < call->n_out; i++)
+        if (!is_here)
+            code = bring_in(call, i, &values[i]);
+        else if (!kernel_share_output(call, i, &values[i]))
+            code = call->err->code;
+    if (!is_here)
+        device_step_await_copies(call_host(call)->on_device);
+    return code;
+}
+
 struct outward {
     struct copy_out copy;
     struct kernel_call *call;
@@ -283,15 +300,9 @@ static int take_received(struct kernel_call *call, const struct rendezvous_value
 {
     const struct device *here = call->device, *there = value->at.device;
     thread_enter_device(call->device, 1);
-    if (!there) {
-        int code = bring_in(call, 0, &value->tensor);
-        device_step_await_copies(call_host(call)->on_device);
-        return code;
-    }
-    if (there->peer && !strcmp(there->type, here->type) && there->index != here->index)
+    if (there && there->peer && !strcmp(there->type, here->type) && there->index != here->index)
         return take_from_peer(call, value);
-    bool is_there = !join_point(call, &value->at) && kernel_share_output(call, 0, &value->tensor);
-    return is_there ? 0 : call->err->code;
+    return take_values(call, &value->tensor, &value->at);
 }
 
 static int take_over_run(struct kernel_call *call)
@@ -305,17 +316,8 @@ static int take_over_run(struct kernel_call *call)
  * stay there, and only the device's queue waits. */
 static int take_reduced(struct kernel_call *call, const struct collective_results *results)
 {
-    bool is_here = results->at.device;
     thread_enter_device(call->device, 1);
-    int code = is_here ? join_point(call, &results->at) : 0;
-    for (int i = 0; !code && i < call->n_out; i++)
-        if (!is_here)
-            code = bring_in(call, i, &results->values[i]);
-        else if (!kernel_share_output(call, i, &results->values[i]))
-            code = call->err->code;
-    if (!is_here)
-        device_step_await_copies(call_host(call)->on_device);
-    return code;
+    return take_values(call, results->values, &results->at);
 }
 
 static int bring_copies(struct kernel_call *call, struct tensor *values)

@@ -3,12 +3,11 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/serial_queue.h"
 #include "base/time.h"
 #include "exec/plan/plan_io.h"
 
@@ -95,9 +94,7 @@ static int read_feeds(const struct driver *driver, struct feeds *feeds, int64_t 
  * waits for input, so that signals end the wait. */
 struct feed_ahead {
     struct driver *driver;
-    pthread_t thread;
-    sem_t asked; /* posted: the batch is the thread's until `done`; or it must end */
-    atomic_bool is_stopped;
+    struct serial_queue *reading;
     int done, stop;    /* event counters */
     bool is_under_way; /* requested by the thread that runs steps, and not yet taken */
 
@@ -120,46 +117,37 @@ static int wait_for_input(void *context, struct error *err)
     return fds[1].revents ? error_set(err, ERR_CANCELLED, "no more feeds are wanted") : 0;
 }
 
-static void *read_ahead(void *context)
+static void read_ahead(void *context)
 {
     struct feed_ahead *ahead = context;
-    for (;;) {
-        while (sem_wait(&ahead->asked))
-            ;
-        if (ahead->is_stopped)
-            return NULL;
-        error_clear(&ahead->err);
-        read_feeds(ahead->driver, &ahead->feeds, ahead->step, true, &ahead->more, &ahead->err);
-        struct prefetched_feeds feeds = fed(&ahead->feeds);
-        if (!ahead->err.code && ahead->more)
-            prefetched_fill(ahead->feeds.prefetched, &feeds);
-        BUG_ON(eventfd_write(ahead->done, 1));
-    }
+    error_clear(&ahead->err);
+    read_feeds(ahead->driver, &ahead->feeds, ahead->step, true, &ahead->more, &ahead->err);
+    struct prefetched_feeds feeds = fed(&ahead->feeds);
+    if (!ahead->err.code && ahead->more)
+        prefetched_fill(ahead->feeds.prefetched, &feeds);
+    BUG_ON(eventfd_write(ahead->done, 1));
 }
 
 static void release(struct feed_ahead *ahead)
 {
-    if (ahead->done >= 0)
-        close(ahead->done);
-    if (ahead->stop >= 0)
-        close(ahead->stop);
+    close_if_open(ahead->done);
+    close_if_open(ahead->stop);
     feeds_release(&ahead->feeds);
-    sem_destroy(&ahead->asked);
     mem_free(ahead);
 }
 
-/* Starts the thread, which owns the reader and the stage while it reads ahead. NULL: there is no
- * thread. */
+/* Starts the thread, which owns the reader and the stage while it reads ahead. NULL: there are no
+ * descriptors for it. */
 static struct feed_ahead *read_on(struct driver *driver)
 {
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
     ahead->driver = driver;
-    sem_init(&ahead->asked, 0, 0);
     ahead->feeds.prefetched = stage_batch(driver->stage, 1);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
     ahead->done = eventfd(0, EFD_CLOEXEC);
     ahead->stop = eventfd(0, EFD_CLOEXEC);
-    if (ahead->done >= 0 && ahead->stop >= 0 && !thread_start(&ahead->thread, read_ahead, ahead)) {
+    if (ahead->done >= 0 && ahead->stop >= 0) {
+        ahead->reading = serial_queue_new();
         stream_reader_on_wait(driver->feed_reader, wait_for_input, ahead);
         return ahead;
     }
@@ -172,10 +160,8 @@ static void feed_ahead_free(struct feed_ahead *ahead)
     if (!ahead)
         return;
     stage_stop(ahead->driver->stage);
-    ahead->is_stopped = true;
-    sem_post(&ahead->asked);
     BUG_ON(eventfd_write(ahead->stop, 1));
-    pthread_join(ahead->thread, NULL);
+    serial_queue_free(ahead->reading);
     release(ahead);
 }
 
@@ -186,7 +172,7 @@ static void request_feed(struct feed_ahead *ahead, int64_t step)
     prefetched_reserve(ahead->feeds.prefetched, &like);
     ahead->step = step;
     ahead->is_under_way = true;
-    sem_post(&ahead->asked);
+    serial_queue_add(ahead->reading, read_ahead, ahead);
 }
 
 /* As driver_next_feeds: the driver gets the feeds of its next step, and their batch. Then those of

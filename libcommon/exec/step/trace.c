@@ -26,7 +26,6 @@ struct trace {
     VEC(struct trace_event) events;
     struct arena tasks;               /* for names of tasks */
     VEC(struct trace_device) devices; /* since the beginning */
-    struct arena types;               /* for names of types */
 };
 
 struct trace *trace_new(void)
@@ -43,7 +42,6 @@ void trace_free(struct trace *trace)
     vec_release(&trace->events);
     arena_release(&trace->tasks);
     vec_release(&trace->devices);
-    arena_release(&trace->types);
     pthread_mutex_destroy(&trace->lock);
     mem_free(trace);
 }
@@ -72,15 +70,14 @@ void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer
 
 void trace_device(struct trace *trace, const struct trace_device *device)
 {
-    struct trace_event event = {EVENT_DEVICE, .device = *device};
+    const struct trace_event event = {EVENT_DEVICE, .device = *device};
     size_t i = 0;
     pthread_mutex_lock(&trace->lock);
     while (i < trace->devices.n && (trace->devices.items[i].index != device->index ||
                                     strcmp(trace->devices.items[i].type, device->type) != 0))
         i++;
     if (i == trace->devices.n) {
-        event.device.type = arena_strdup(&trace->types, device->type);
-        vec_push(&trace->devices, event.device);
+        vec_push(&trace->devices, *device);
         vec_push(&trace->events, event);
     }
     pthread_mutex_unlock(&trace->lock);

@@ -37,7 +37,7 @@ void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer
 
 /* A device with memory of its own that a step ran on; recorded once for each device. */
 struct trace_device {
-    const char *type; /* copied */
+    const char *type; /* of the device's module, which stays */
     int index;
     int64_t memory; /* bytes; 0: unknown */
 };

@@ -350,7 +350,7 @@ static int evaluate(struct evaluation *e, bool last, struct error *err)
         return err->code;
     e->driver.session = e->training->session;
     e->driver.device = e->training->device;
-    e->driver.seed = e->training->seed;
+    e->driver.at_hand.seed = e->training->at_hand.seed;
     e->driver.run = e->training->run;
     e->driver.run_context = e->training->run_context;
     if (run_feed(e, err))

@@ -25,7 +25,7 @@ int runner_open_session(struct runner *r, struct error *err)
                                       .devices = devices->devices.items,
                                       .n_devices = joined->is_cut ? (int)devices->devices.n : 0};
     driver->session = session_new(joined->graph, &session);
-    driver->seed = r->options.seed;
+    driver->at_hand.seed = r->options.seed;
     saving->variables = session_variables(driver->session);
     saving->device = driver->device;
     variable_store_set_files(saving->variables, checkpoint_files(saving->producer));

@@ -37,7 +37,7 @@ int runner_open_worker(struct runner *r, struct error *err)
     if (code)
         return code;
     worker_bind_driver(worker, r->options.driver);
-    r->options.driver->seed = r->options.seed;
+    r->options.driver->at_hand.seed = r->options.seed;
     r->options.saving->variables = worker_variables(worker);
     r->options.saving->device = worker_device(worker);
     char *claims = member_claims(&worker->member);

@@ -482,7 +482,7 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
                             const struct worker_origin *origin, int64_t *counted, struct error *err)
 {
     struct start start = {.graph = (int64_t)worker_hash_graph(worker->options.graph, 0),
-                          .seed = (int64_t)driver->seed,
+                          .seed = (int64_t)driver->at_hand.seed,
                           .restores = origin->reader || origin->is_restored,
                           .step = origin->step,
                           .seen = origin->seen};

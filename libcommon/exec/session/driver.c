@@ -291,7 +291,6 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
         code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry, request.fetches.n);
     const struct session_call call = make_call(&request, NULL);
     driver->at_hand.number = number;
-    driver->at_hand.seed = driver->seed;
     if (!code)
         code = run_call(driver, &call, fetches, err);
     /* Events of what belongs to a step are traced; they borrow texts of a plan that may go. */
@@ -354,7 +353,6 @@ static int write_fetches(struct driver *driver, struct tensor *values, int64_t b
 int driver_run_step(struct driver *driver, struct error *err)
 {
     driver->at_hand.number = ++driver->step;
-    driver->at_hand.seed = driver->seed;
     driver->at_hand.trace = driver->trace;
     struct session_call call = make_call(&driver->request, &driver->feeds);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);

@@ -24,7 +24,6 @@ struct driver {
                struct tensor *fetches, struct error *err);
     void *run_context;
     const char *option, *what; /* "--run", "train": the request, for messages */
-    uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */
     int64_t steps_fed; /* the last step that takes feeds; below 0: as long as there are any. Feeds
@@ -54,7 +53,8 @@ struct driver {
     double flushed;             /* time of the last flush of fetches; 0: not yet */
     struct stage *stage;        /* NULL: no step was run yet */
     struct feed_ahead *ahead;   /* NULL: nothing is read ahead */
-    struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
+    struct step at_hand; /* the caller sets its seed; `cancelled` may be set from any thread, or a
+                          * signal handler */
 };
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name);

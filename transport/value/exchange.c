@@ -286,18 +286,20 @@ static void return_credit(const struct rendezvous_value *value)
     peer_release(value->owner);
 }
 
-/* Returns 0 if a peer may send what could not be taken: the step has ended. */
-static int refuse(struct remote *remote, const struct error *failure, struct error *err)
+/* A peer may send what cannot be taken because the step has ended. */
+static int take_in(struct remote *remote, const struct arrival *arrival,
+                   struct rendezvous_value *value, struct error *err)
 {
-    return is_aborted(remote) ? 0 : error_set(err, ERR_PROTOCOL, "%s", failure->text);
+    const struct rendezvous_key key = {.tensor_name = arrival->key,
+                                       .iteration = arrival->iteration};
+    struct error failure = ERROR_INIT;
+    int code = remote->local.send(remote->rendezvous, &key, value, &failure);
+    return code && !is_aborted(remote) ? error_set(err, ERR_PROTOCOL, "%s", failure.text) : 0;
 }
 
 static int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    const struct rendezvous_key key = {.tensor_name = arrival->key,
-                                       .iteration = arrival->iteration};
     struct rendezvous_value value = {.was_announced = arrival->granted};
-    struct error failure = ERROR_INIT;
     if (arrival->value)
         tensor_share(&value.tensor, arrival->value);
     if (arrival->charged) {
@@ -305,9 +307,7 @@ static int remote_arrived(struct remote *remote, const struct arrival *arrival, 
         value.owner = peer_retain(arrival->peer);
         value.charged = arrival->charged;
     }
-    return remote->local.send(remote->rendezvous, &key, &value, &failure)
-               ? refuse(remote, &failure, err)
-               : 0;
+    return take_in(remote, arrival, &value, err);
 }
 
 static void end_announcement(struct rendezvous_source *source, bool is_wanted)
@@ -322,17 +322,13 @@ static void end_announcement(struct rendezvous_source *source, bool is_wanted)
 
 static int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
-    const struct rendezvous_key key = {.tensor_name = arrival->key,
-                                       .iteration = arrival->iteration};
     struct announcement *announced = mem_alloc(sizeof *announced);
-    struct error failure = ERROR_INIT;
+    struct rendezvous_value value = {.source = &announced->source};
     announced->source.release = end_announcement;
     announced->peer = peer_retain(arrival->peer);
     announced->id = (struct value_id){remote->exchange->session, remote->step,
                                       mem_strdup(arrival->key), arrival->iteration, 0};
-    return remote->local.announce(remote->rendezvous, &key, &announced->source, &failure)
-               ? refuse(remote, &failure, err)
-               : 0;
+    return take_in(remote, arrival, &value, err);
 }
 
 /* ---- the rendezvous of a step ---- */

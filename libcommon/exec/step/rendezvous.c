@@ -12,6 +12,8 @@ void rendezvous_value_release(struct rendezvous_value *value)
 {
     tensor_release(&value->tensor);
     device_point_release(&value->at);
+    if (value->source)
+        value->source->release(value->source, false);
     if (value->released)
         value->released(value);
     *value = (struct rendezvous_value){0};
@@ -89,8 +91,7 @@ int rendezvous_receive(struct kernel_call *call,
 
 struct local_item {
     struct rendezvous_key key;
-    struct rendezvous_value value;    /* no type: dead */
-    struct rendezvous_source *source; /* of the value, until somebody waits for it, or NULL */
+    struct rendezvous_value value;    /* no type: dead, or announced */
     struct rendezvous_waiter *waiter; /* NULL: the value, or its source, is here */
     bool is_asked;                    /* the source was asked, for the waiter */
     struct local_item *next;
@@ -139,8 +140,6 @@ static void give(struct rendezvous_waiter *waiter, const struct rendezvous_value
 static void item_free(struct local_item *item)
 {
     rendezvous_value_release(&item->value);
-    if (item->source)
-        item->source->release(item->source, false);
     mem_free(item);
 }
 
@@ -172,6 +171,7 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
                       struct rendezvous_value *value, struct error *err)
 {
     struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
+    struct rendezvous_source *asked = NULL;
     struct local_item *met = NULL;
     bool is_granted = value && value->was_announced;
     int code = 0;
@@ -181,7 +181,11 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
         *err = local->reason;
         code = err->code;
     } else if (*at && (*at)->waiter && (*at)->is_asked == is_granted) {
-        met = unlink_item(at);
+        asked = value ? value->source : NULL;
+        if (asked)
+            (*at)->is_asked = true;
+        else
+            met = unlink_item(at);
     } else if (*at || is_granted) {
         code = error_set(err, ERR_INTERNAL,
                          is_granted ? "'%s' was sent without its grant"
@@ -195,38 +199,16 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
         }
     }
     pthread_mutex_unlock(&local->lock);
+    if (asked) {
+        value->source = NULL;
+        asked->release(asked, true);
+    }
     if (met) {
         give(met->waiter, value);
         item_free(met);
     }
     if (value)
         rendezvous_value_release(value);
-    return code;
-}
-
-static int local_announce(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                          struct rendezvous_source *source, struct error *err)
-{
-    struct local_rendezvous *local = (struct local_rendezvous *)rendezvous;
-    bool is_wanted = false;
-    int code = 0;
-    pthread_mutex_lock(&local->lock);
-    struct local_item **at = find(local, key);
-    if (local->reason.code) {
-        *err = local->reason;
-        code = err->code;
-    } else if (!*at) {
-        add(at, key)->source = source;
-        source = NULL;
-    } else if ((*at)->waiter && !(*at)->is_asked) {
-        is_wanted = (*at)->is_asked = true;
-    } else {
-        code =
-            error_set(err, ERR_INTERNAL, "'%s' is sent twice in one iteration", key->tensor_name);
-    }
-    pthread_mutex_unlock(&local->lock);
-    if (source)
-        source->release(source, is_wanted);
     return code;
 }
 
@@ -241,8 +223,8 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     struct local_item **at = find(local, key), *item = *at;
     if (local->reason.code) {
         failure = local->reason;
-    } else if (item && item->source) {
-        source = item->source;
+    } else if (item && item->value.source) {
+        source = item->value.source;
         *item = (struct local_item){
             .key = *key, .waiter = waiter, .is_asked = true, .next = item->next};
     } else if (item && !item->waiter) {
@@ -316,8 +298,8 @@ struct rendezvous *rendezvous_local_new(size_t n_keys)
 {
     struct local_rendezvous *local = mem_alloc(sizeof *local);
     local->interface =
-        (struct rendezvous){local_send, local_receive, local_abort,    local_aborted, local_free,
-                            true,       local_find,    local_announce, NULL};
+        (struct rendezvous){local_send, local_receive, local_abort, local_aborted,
+                            local_free, true,          local_find,  NULL};
     local->n_buckets = n_keys ? 8 : 256;
     while (local->n_buckets < n_keys && local->n_buckets < BUCKETS_MAX)
         local->n_buckets *= 2;

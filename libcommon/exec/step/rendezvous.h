@@ -21,11 +21,18 @@ struct rendezvous_key {
     int32_t priority; /* of the Send: smaller ones go first; 0 by default */
 };
 
+/* The source of a value that is sent only once a receiver waits for it. `release` is called exactly
+ * once, with no lock held, when one does (is_wanted), or when none will. */
+struct rendezvous_source {
+    void (*release)(struct rendezvous_source *source, bool is_wanted);
+};
+
 /* A value on its way. */
 struct rendezvous_value {
     struct tensor tensor; /* reference-counted memory; no type: the value is dead */
     struct device_point at;
-    bool was_announced; /* its source was asked for it */
+    struct rendezvous_source *source; /* announces the value, which is sent later; NULL: it is here */
+    bool was_announced;               /* its source was asked for it */
     /* Called with the value when it is released, or NULL. The next members are for it. */
     void (*released)(const struct rendezvous_value *value);
     void *owner;
@@ -38,12 +45,6 @@ struct rendezvous_value {
 struct rendezvous_waiter {
     void (*arrived)(struct rendezvous_waiter *waiter, const struct rendezvous_value *value,
                     const struct error *failure);
-};
-
-/* The source of a value that is sent only once a receiver waits for it. `release` is called exactly
- * once, with no lock held, when one does (is_wanted), or when none will. */
-struct rendezvous_source {
-    void (*release)(struct rendezvous_source *source, bool is_wanted);
 };
 
 struct rendezvous {
@@ -64,10 +65,6 @@ struct rendezvous {
     bool (*find)(struct rendezvous *rendezvous,
                  bool (*is_it)(void *context, const struct rendezvous_key *key, bool is_received),
                  void *context);
-    /* The key's value has such a source; counts as sending it. NULL: all values are here when they
-     * are sent. */
-    int (*announce)(struct rendezvous *rendezvous, const struct rendezvous_key *key,
-                    struct rendezvous_source *source, struct error *err);
     void *owner; /* for whoever replaces functions of it */
 };
 

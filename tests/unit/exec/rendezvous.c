@@ -53,7 +53,8 @@ static void begin(struct fixture *f)
 static int announce(struct fixture *f)
 {
     struct error err = ERROR_INIT;
-    return f->rendezvous->announce(f->rendezvous, &key, &f->source.source, &err);
+    struct rendezvous_value value = {.source = &f->source.source};
+    return f->rendezvous->send(f->rendezvous, &key, &value, &err);
 }
 
 static void receive(struct fixture *f)

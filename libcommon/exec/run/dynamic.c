@@ -292,8 +292,10 @@ static void take_up(struct deferred_work *deferred)
     run_activations(run, mine, false);
 }
 
-void run_resume(struct activation *a)
+void run_resume(struct variable_waiter *waiter)
 {
+    struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
+    a->n_locked++;
     if (a->region)
         a->deferred.run = take_up;
     deferred_run(&a->deferred);

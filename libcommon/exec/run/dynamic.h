@@ -46,7 +46,7 @@ struct run {
     struct run *next;
 
     /* Called when an awaited lock or asynchronous kernel is there, and at the end of all. */
-    void (*resume)(struct activation *a);
+    void (*resume)(struct variable_waiter *waiter);
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
 
@@ -108,8 +108,8 @@ void run_begin(struct run *run, bool computes);
 void run_drain(struct run *run);
 /* As run_drain, without the lock, for one of run->helpers, which it ends. The run may be over. */
 void run_help(struct run *run);
-/* Continues an activation that has waited. */
-void run_resume(struct activation *a);
+/* Continues an activation that has waited for a lock. */
+void run_resume(struct variable_waiter *waiter);
 void run_async_done(struct executor *executor, int result);
 
 /* loop.c: a run's state of a loop. */

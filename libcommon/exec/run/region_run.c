@@ -2,28 +2,19 @@
  *
  * Running regions; a whole plan is one, and so is an async op.
  */
-#include <stddef.h>
 
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 #include "exec/run/item.h"
 
 /* ---- locks ---- */
 
-static void resume(struct variable_waiter *waiter)
-{
-    struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
-    a->n_locked++;
-    a->run->resume(a);
-}
-
 bool region_take_locks(struct activation *a, const variable_lock_vec *locks)
 {
     a->locks = locks;
     while (a->n_locked < (int)locks->n) {
         const struct variable_lock *lock = &locks->items[a->n_locked];
-        a->waiter.resume = resume;
+        a->waiter.resume = a->run->resume;
         if ((a->run->plan->is_whole || !a->region) && !a->run->done)
             variable_lock_wait(lock->variable, lock->write);
         else if (!variable_lock(lock->variable, lock->write, &a->waiter))

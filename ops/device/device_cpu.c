@@ -54,9 +54,11 @@ static struct buffer *alloc(struct device *device, size_t bytes)
     return buffer_new(bytes);
 }
 
-static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+static int copy(struct device *device, enum queue_kind queue, void *to, const void *from,
+                size_t bytes, struct error *err)
 {
     (void)device;
+    (void)queue;
     (void)err;
     if (bytes)
         memcpy(to, from, bytes);

@@ -38,11 +38,11 @@ static bool fill(struct device *device, enum cuda_type type, char *data, size_t 
     for (int64_t i = 0; i < PATTERN; i++)
         tensor_set_float64(&pattern, i, (double)(hash_bytes(&i, sizeof i, 0) >> 11) * 0x1p-53);
     bool works = wait_queue(cuda_device(device), QUEUE_COMPUTE) && /* the memory belongs to it */
-                 !device->memory->copy_in(device, data, pattern.data, done, &ignored);
+                 !device->memory->copy(device, QUEUE_IN, data, pattern.data, done, &ignored);
     works = wait_queue(cuda_device(device), QUEUE_IN) && works;
     for (size_t n; works && done < bytes; done += n) {
         n = done < bytes - done ? done : bytes - done;
-        works = !device->memory->copy(device, data + done, data, n, &ignored);
+        works = !device->memory->copy(device, QUEUE_COMPUTE, data + done, data, n, &ignored);
     }
     tensor_release(&pattern);
     return works;

@@ -185,45 +185,28 @@ static size_t piece(const void *host, size_t bytes)
     return end - begin;
 }
 
-struct cuda_copy {
-    enum queue_kind queue;
-    enum cuda_direction direction;
-    const char *what;
-};
-
-static int enqueue_copy(struct device *device, const struct cuda_copy *copy, char *to,
-                        const char *from, size_t bytes, struct error *err)
+static int copy(struct device *device, enum queue_kind queue, void *to, const void *from,
+                size_t bytes, struct error *err)
 {
+    static const struct {
+        enum cuda_direction direction;
+        const char *what;
+    } kinds[N_QUEUES] = {[QUEUE_COMPUTE] = {CUDA_WITHIN_DEVICE, "a copy"},
+                         [QUEUE_IN] = {CUDA_TO_DEVICE, "a copy from the host"},
+                         [QUEUE_OUT] = {CUDA_TO_HOST, "a copy to the host"}};
     struct cuda_device *d = cuda_device(device);
     int code = cuda_enter(d, err);
-    for (size_t n; !code && bytes; to += n, from += n, bytes -= n) {
-        n = bytes;
-        if (copy->direction != CUDA_WITHIN_DEVICE)
-            n = piece(copy->direction == CUDA_TO_DEVICE ? from : to, bytes);
-        int result = d->driver->copy(cuda_stream(d, copy->queue), to, from, n, copy->direction);
-        code = cuda_check_enqueued(d, result, copy->what, err);
+    for (size_t n, done = 0; !code && done < bytes; done += n) {
+        char *into = (char *)to + done;
+        const char *source = (const char *)from + done;
+        n = bytes - done;
+        if (queue != QUEUE_COMPUTE)
+            n = piece(queue == QUEUE_IN ? source : into, n);
+        int result =
+            d->driver->copy(cuda_stream(d, queue), into, source, n, kinds[queue].direction);
+        code = cuda_check_enqueued(d, result, kinds[queue].what, err);
     }
     return code;
-}
-
-static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
-                   struct error *err)
-{
-    static const struct cuda_copy in = {QUEUE_IN, CUDA_TO_DEVICE, "a copy from the host"};
-    return enqueue_copy(device, &in, to, from, bytes, err);
-}
-
-static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
-                    struct error *err)
-{
-    static const struct cuda_copy out = {QUEUE_OUT, CUDA_TO_HOST, "a copy to the host"};
-    return enqueue_copy(device, &out, to, from, bytes, err);
-}
-
-static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-    static const struct cuda_copy within = {QUEUE_COMPUTE, CUDA_WITHIN_DEVICE, "a copy"};
-    return enqueue_copy(device, &within, to, from, bytes, err);
 }
 
 const struct device_memory cuda_memory = {
@@ -231,7 +214,5 @@ const struct device_memory cuda_memory = {
     .alloc_host = alloc_host,
     .pin = pin,
     .unpin = unpin,
-    .copy_in = copy_in,
-    .copy_out = copy_out,
     .copy = copy,
 };

@@ -43,13 +43,13 @@ static int fetch_counts(struct learned_draw *drawing)
     const struct tensor *counts = &call->refs[0]->value;
     size_t bytes = sizeof drawing->fault;
     if (tensor_alloc(&drawing->counts, counts->type, &counts->shape, call->err) ||
-        device->memory->copy(device, call->scratch, &call->step_block->fault, bytes, call->err))
+        device->memory->copy(device, QUEUE_COMPUTE, call->scratch, &call->step_block->fault, bytes,
+                             call->err))
         return call->err->code;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    if (device->memory->copy_out(device, &drawing->fault, call->scratch, bytes, call->err))
+    if (device->memory->copy(device, QUEUE_OUT, &drawing->fault, call->scratch, bytes, call->err))
         return call->err->code;
-    return device->memory->copy_out(device, drawing->counts.data, counts->data,
-                                    tensor_bytes(counts), call->err);
+    return queue_copy(device, QUEUE_OUT, drawing->counts.data, counts, call->err);
 }
 
 static int draw(struct learned_draw *drawing, const struct error *failure)
@@ -69,8 +69,7 @@ static int draw(struct learned_draw *drawing, const struct error *failure)
     if (variable_prepare_write(variable, &drawing->counts.shape, VARIABLE_OVERWRITE, call->err))
         return call->err->code;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->memory->copy_in(device, variable->value.data, drawing->counts.data,
-                                       tensor_bytes(&drawing->counts), call->err);
+    int code = queue_copy(device, QUEUE_IN, variable->value.data, &drawing->counts, call->err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_keep(device, QUEUE_IN, &drawing->counts);
     if (!code)

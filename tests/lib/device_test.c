@@ -81,30 +81,17 @@ static struct buffer *alloc(struct device *device, size_t bytes)
 
 /* ---- copies ---- */
 
-static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
-                   struct error *err)
+static int copy(struct device *device, enum queue_kind queue, void *to, const void *from,
+                size_t bytes, struct error *err)
 {
+    struct test_context *context = test_context(device);
+    atomic_long *counts[] = {[QUEUE_COMPUTE] = &context->copies,
+                             [QUEUE_IN] = &context->copies_in,
+                             [QUEUE_OUT] = &context->copies_out};
+    const struct test_copying copying = {queue != QUEUE_OUT, queue != QUEUE_IN, to, from, bytes};
     if (bytes)
-        atomic_fetch_add(&test_context(device)->copies_in, 1);
-    return test_enqueue_copy(scheduler_of(device), QUEUE_IN,
-                             &(struct test_copying){true, false, to, from, bytes}, err);
-}
-
-static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
-                    struct error *err)
-{
-    if (bytes)
-        atomic_fetch_add(&test_context(device)->copies_out, 1);
-    return test_enqueue_copy(scheduler_of(device), QUEUE_OUT,
-                             &(struct test_copying){false, true, to, from, bytes}, err);
-}
-
-static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-    if (bytes)
-        atomic_fetch_add(&test_context(device)->copies, 1);
-    return test_enqueue_copy(scheduler_of(device), QUEUE_COMPUTE,
-                             &(struct test_copying){true, true, to, from, bytes}, err);
+        atomic_fetch_add(counts[queue], 1);
+    return test_enqueue_copy(scheduler_of(device), (int)queue, &copying, err);
 }
 
 /* ---- events ---- */
@@ -205,12 +192,8 @@ static int compute_line(struct test_context *context)
 
 static void set_functions(struct device *device)
 {
-    static const struct device_memory memory = {.alloc = alloc,
-                                                .pin = test_pin,
-                                                .unpin = test_unpin,
-                                                .copy_in = copy_in,
-                                                .copy_out = copy_out,
-                                                .copy = copy};
+    static const struct device_memory memory = {
+        .alloc = alloc, .pin = test_pin, .unpin = test_unpin, .copy = copy};
     static const struct device_queue queue = {.record = record,
                                               .event_free = event_free,
                                               .time = event_time,

@@ -128,10 +128,11 @@ static void make_table(struct test_context *context)
 }
 
 /* Copies for kernels that are tried while a plan is made: these use plain memory, at once. */
-static int copy_plain(struct device *device, void *to, const void *from, size_t bytes,
-                      struct error *err)
+static int copy_plain(struct device *device, enum queue_kind queue, void *to, const void *from,
+                      size_t bytes, struct error *err)
 {
     (void)device;
+    (void)queue;
     (void)err;
     memcpy(to, from, bytes);
     return 0;
@@ -157,7 +158,7 @@ void test_context_open(struct test_context *context, struct device *device, stru
     context->raw = *device;
     context->raw_memory = *device->memory;
     context->raw_memory.alloc = raw_alloc;
-    context->raw_memory.copy_in = context->raw_memory.copy = copy_plain;
+    context->raw_memory.copy = copy_plain;
     context->raw.memory = &context->raw_memory;
     context->pool = pool_new(&context->raw, true);
 }

@@ -49,27 +49,16 @@ static struct buffer *raw_alloc(struct device *device, size_t bytes)
 
 /* ---- what is counted ---- */
 
-static int copy_in(struct device *device, void *to, const void *from, size_t bytes,
-                   struct error *err)
+static int copy(struct device *device, enum queue_kind queue, void *to, const void *from,
+                size_t bytes, struct error *err)
 {
+    struct test_context *context = &fake(device)->context;
+    atomic_long *counts[] = {[QUEUE_COMPUTE] = &context->copies,
+                             [QUEUE_IN] = &context->copies_in,
+                             [QUEUE_OUT] = &context->copies_out};
     if (bytes)
-        atomic_fetch_add(&fake(device)->context.copies_in, 1);
-    return fake(device)->real.memory->copy_in(device, to, from, bytes, err);
-}
-
-static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
-                    struct error *err)
-{
-    if (bytes)
-        atomic_fetch_add(&fake(device)->context.copies_out, 1);
-    return fake(device)->real.memory->copy_out(device, to, from, bytes, err);
-}
-
-static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-    if (bytes)
-        atomic_fetch_add(&fake(device)->context.copies, 1);
-    return fake(device)->real.memory->copy(device, to, from, bytes, err);
+        atomic_fetch_add(counts[queue], 1);
+    return fake(device)->real.memory->copy(device, queue, to, from, bytes, err);
 }
 
 static int capture(struct device *device, int (*enqueue)(void *context), void *context,
@@ -117,8 +106,6 @@ static void set_functions(struct fake_device *f, struct device *device)
 {
     f->memory = *device->memory;
     f->memory.alloc = alloc;
-    f->memory.copy_in = copy_in;
-    f->memory.copy_out = copy_out;
     f->memory.copy = copy;
     f->capture = (struct device_capture){capture, launch, device->capture->free};
     device->memory = &f->memory;

@@ -19,7 +19,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 15
+#define DEVICE_ABI 16
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -63,14 +63,11 @@ struct device_memory {
     int (*pin)(struct device *device, const void *data, size_t bytes, struct error *err);
     void (*unpin)(struct device *device, const void *data);
 
-    /* Copies, enqueued in QUEUE_IN, QUEUE_OUT and QUEUE_COMPUTE. Host memory must stay until they
-     * are over. A device whose memory is the host's has only `copy`, which is over when it returns.
-     * ERR_OS, ERR_INTERNAL: the device has failed. */
-    int (*copy_in)(struct device *device, void *to, const void *from, size_t bytes,
-                   struct error *err);
-    int (*copy_out)(struct device *device, void *to, const void *from, size_t bytes,
-                    struct error *err);
-    int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
+    /* Enqueues a copy from the host, to the host, or within the device: the queue's. Host memory
+     * must stay until it is over. On a device whose memory is the host's it is over when it
+     * returns, whatever the queue. ERR_OS, ERR_INTERNAL: the device has failed. */
+    int (*copy)(struct device *device, enum queue_kind queue, void *to, const void *from,
+                size_t bytes, struct error *err);
 };
 
 /* Copies from the memory of one device to that of another of the type. */

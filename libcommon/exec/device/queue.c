@@ -62,12 +62,10 @@ void queue_notify_end(struct device *device, enum queue_kind queue, struct event
 static int copy_alone(struct device *device, enum queue_kind queue, void *to, const void *from,
                       size_t bytes, struct error *err)
 {
-    if (device->is_host)
-        return device->memory->copy(device, to, from, bytes, err);
     queue_follow(device, queue, QUEUE_COMPUTE);
-    if (queue == QUEUE_IN ? device->memory->copy_in(device, to, from, bytes, err)
-                          : device->memory->copy_out(device, to, from, bytes, err))
-        return err->code;
+    int code = device->memory->copy(device, queue, to, from, bytes, err);
+    if (code || device->is_host)
+        return code;
     queue_follow(device, QUEUE_COMPUTE, queue);
     return block(device, device->queue->record(device, queue, false), err);
 }

@@ -15,6 +15,13 @@ void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind 
 void device_follow(struct device *device, enum queue_kind queue, struct device *other_device,
                    enum queue_kind other);
 
+/* Enqueues a copy of the tensor's elements (device_memory.copy). */
+static inline int queue_copy(struct device *device, enum queue_kind queue, void *to,
+                             const struct tensor *from, struct error *err)
+{
+    return device->memory->copy(device, queue, to, from->data, tensor_bytes(from), err);
+}
+
 /* Copies between device and host memory, after everything that was enqueued and before everything
  * that will be, and waits for the copy. */
 int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err);

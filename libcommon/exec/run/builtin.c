@@ -31,8 +31,8 @@ static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
     if (!at->block)
         return error_set(call->err, ERR_OS, "no memory for a value that is handed over%s",
                          mem_limit_text());
-    if (device->memory->copy(device, device_point_fault(at), &call->step_block->fault,
-                             sizeof(struct fault), call->err))
+    if (device->memory->copy(device, QUEUE_COMPUTE, device_point_fault(at),
+                             &call->step_block->fault, sizeof(struct fault), call->err))
         return call->err->code;
     at->ready = device->queue->record(device, QUEUE_COMPUTE, false);
     return 0;
@@ -55,8 +55,7 @@ static int bring_in(struct kernel_call *call, int i, const struct tensor *value)
         return call->err->code;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
     struct device_timer *timing = item_start_copy(call, QUEUE_IN);
-    int code =
-        device->memory->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
+    int code = queue_copy(device, QUEUE_IN, out->data, value, call->err);
     item_copied(call, timing);
     device_step_copied(host->on_device);
     queue_keep(device, QUEUE_IN, value);
@@ -176,7 +175,7 @@ static int fetch_run(struct kernel_call *call)
         return call->err->code;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
     struct device_timer *timing = item_start_copy(call, QUEUE_OUT);
-    int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
+    int code = queue_copy(device, QUEUE_OUT, fetch->data, in, call->err);
     item_copied(call, timing);
     if (!host->is_captured) /* in captured work, the compute queue waits at the end */
         queue_keep(device, QUEUE_OUT, in);
@@ -195,7 +194,7 @@ static int copy_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     struct device *device = call->device;
-    int code = device->memory->copy(device, out->data, in->data, tensor_bytes(in), call->err);
+    int code = queue_copy(device, QUEUE_COMPUTE, out->data, in, call->err);
     return code || device->is_host ? code : KERNEL_ENQUEUED;
 }
 
@@ -219,7 +218,7 @@ static int copy_in_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
     if (out) {
         device->queue->wait(device, QUEUE_COMPUTE, prefetched->ready);
-        code = device->memory->copy(device, out->data, prefetched->memory->data,
+        code = device->memory->copy(device, QUEUE_COMPUTE, out->data, prefetched->memory->data,
                                     tensor_bytes(call->in[0]), call->err);
         item_copied(call, prefetched->timing);
         prefetched->timing = NULL;

@@ -147,8 +147,7 @@ static int take_inputs(const struct capture_call *c)
             share_value(k->kept, k->at);
         if (!is_elsewhere(k))
             continue;
-        code = device->memory->copy(device, k->kept->data, k->at->data, tensor_bytes(k->at),
-                                    &c->launch->err);
+        code = queue_copy(device, QUEUE_COMPUTE, k->kept->data, k->at, &c->launch->err);
         tensor_release(k->at);
         tensor_share(k->at, k->kept);
     }

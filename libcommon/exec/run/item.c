@@ -117,8 +117,8 @@ static bool read_fault(const struct kernel_call *call, struct fault *fault)
     struct buffer *copy = device_alloc(device, sizeof *fault);
     if (!copy)
         return false;
-    int code =
-        device->memory->copy(device, copy->data, &call->step_block->fault, sizeof *fault, &ignored);
+    int code = device->memory->copy(device, QUEUE_COMPUTE, copy->data, &call->step_block->fault,
+                                    sizeof *fault, &ignored);
     if (!code)
         code = device_read(device, fault, copy->data, sizeof *fault, &ignored);
     copy->free(copy);

@@ -25,7 +25,7 @@ int value_copy(struct device *device, struct buffer *buffer, const struct tensor
     if (tensor_in_buffer(to, from->type, &from->shape, buffer, err))
         return err->code;
     to->layout = from->layout;
-    return device->memory->copy(device, to->data, from->data, tensor_bytes(from), err);
+    return queue_copy(device, QUEUE_COMPUTE, to->data, from, err);
 }
 
 static struct tensor *fail_shape(struct kernel_call *call, int i, const struct shape *planned,
@@ -211,8 +211,7 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
         return NULL;
     if (!planned->on_device)
         memcpy(out->data, value->data, tensor_bytes(value));
-    else if (call->device->memory->copy(call->device, out->data, value->data, tensor_bytes(value),
-                                        call->err))
+    else if (queue_copy(call->device, QUEUE_COMPUTE, out->data, value, call->err))
         return NULL;
     return out;
 }

@@ -42,11 +42,10 @@ int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err
         return error_set(err, ERR_OS, "no memory for a value that leaves its device%s",
                          mem_limit_text());
     device->queue->wait(device, QUEUE_OUT, copy->at.ready);
-    int code = device->memory->copy_out(device, copy->fault->data, device_point_fault(&copy->at),
-                                        sizeof(struct fault), err);
+    int code = device->memory->copy(device, QUEUE_OUT, copy->fault->data,
+                                    device_point_fault(&copy->at), sizeof(struct fault), err);
     for (int i = 0; !code && i < copy->n; i++)
-        code = device->memory->copy_out(device, copy->to[i].data, copy->from[i].data,
-                                        tensor_bytes(&copy->from[i]), err);
+        code = queue_copy(device, QUEUE_OUT, copy->to[i].data, &copy->from[i], err);
     return code;
 }
 

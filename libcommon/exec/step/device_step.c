@@ -59,8 +59,8 @@ int device_step_begin(struct device_step *on_device, const struct step *step, st
     host_blocks(on_device)[0] =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->memory->copy_in(device, on_device->memory->data, host_blocks(on_device),
-                                       sizeof(struct step_block), err);
+    int code = device->memory->copy(device, QUEUE_IN, on_device->memory->data,
+                                    host_blocks(on_device), sizeof(struct step_block), err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     return code;
 }
@@ -91,8 +91,8 @@ void device_step_end(struct device_step *on_device)
     if (!on_device->memory)
         return;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    device->memory->copy_out(device, host_blocks(on_device) + 1, on_device->memory->data,
-                             sizeof(struct step_block), &ignored);
+    device->memory->copy(device, QUEUE_OUT, host_blocks(on_device) + 1, on_device->memory->data,
+                         sizeof(struct step_block), &ignored);
 }
 
 const struct fault *device_step_fault(const struct device_step *on_device)

@@ -207,8 +207,8 @@ static void fill(struct stage *stage, struct prefetched_slot *slot, const struct
     memcpy(slot->host->data, value->data, tensor_bytes(value));
     if (stage->is_traced)
         slot->feed.timing = device_timer_begin(device, QUEUE_IN);
-    int code = device->memory->copy_in(device, slot->feed.memory->data, slot->host->data,
-                                       tensor_bytes(value), &ignored);
+    int code = device->memory->copy(device, QUEUE_IN, slot->feed.memory->data, slot->host->data,
+                                    tensor_bytes(value), &ignored);
     if (stage->is_traced)
         device_timer_stop(slot->feed.timing);
     slot->feed.ready = device->queue->record(device, QUEUE_IN, false);

@@ -217,9 +217,12 @@ static void addresses_are_checked(void **state)
     struct buffer *buffer = device->memory->alloc(device, 64);
     char host[64] = "";
     (void)state;
-    assert_int_equal(device->memory->copy_in(device, host, buffer->data, 64, &err), ERR_INTERNAL);
-    assert_int_equal(device->memory->copy_out(device, buffer->data, host, 64, &err), ERR_INTERNAL);
-    assert_int_equal(device->memory->copy(device, host, host, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy(device, QUEUE_IN, host, buffer->data, 64, &err),
+                     ERR_INTERNAL);
+    assert_int_equal(device->memory->copy(device, QUEUE_OUT, buffer->data, host, 64, &err),
+                     ERR_INTERNAL);
+    assert_int_equal(device->memory->copy(device, QUEUE_COMPUTE, host, host, 64, &err),
+                     ERR_INTERNAL);
     buffer->free(buffer);
 }
 

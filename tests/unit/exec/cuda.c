@@ -108,7 +108,8 @@ static void times_are_the_hosts(void **state)
     (void)state;
     int64_t before = time_now_ns();
     struct device_event *begin = device->queue->record(device, QUEUE_COMPUTE, true);
-    assert_int_equal(device->memory->copy(device, b->data, (char *)b->data + 32, 32, &err), 0);
+    assert_int_equal(
+        device->memory->copy(device, QUEUE_COMPUTE, b->data, (char *)b->data + 32, 32, &err), 0);
     struct device_event *end = device->queue->record(device, QUEUE_COMPUTE, true);
     assert_int_equal(device->queue->block(device, end, &err), 0);
     assert_in_range(device->queue->time(device, begin), before - 1000000, time_now_ns() + 1000000);
@@ -145,7 +146,7 @@ static void everybody_is_told_once(void **state)
         memset(told, 0, sizeof told);
         for (int i = 0; i < 60; i++) {
             told[i].waiter.done = note;
-            device->memory->copy(device, b->data, (char *)b->data + 32, 32, &err);
+            device->memory->copy(device, QUEUE_COMPUTE, b->data, (char *)b->data + 32, 32, &err);
             struct device_event *event =
                 device->queue->record(device, (enum queue_kind)(i % 3), false);
             device->queue->notify(device, event, &told[i].waiter);

@@ -21,8 +21,9 @@ static void what_does_not_wait_is_found(void **state)
     char host[64] = "";
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->memory->copy_in(device, a->data, host, 64, &err), 0);
-    assert_int_equal(device->memory->copy(device, b->data, a->data, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy(device, QUEUE_IN, a->data, host, 64, &err), 0);
+    assert_int_equal(device->memory->copy(device, QUEUE_COMPUTE, b->data, a->data, 64, &err),
+                     ERR_INTERNAL);
     assert_non_null(strstr(err.text, "a read of 64 bytes in queue 'compute' does not wait for a "
                                      "write of them in queue 'in'"));
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL); /* the error is permanent */
@@ -39,12 +40,13 @@ static void what_waits_is_not(void **state)
         struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
         char host[64] = "before", back[64];
         struct error err = ERROR_INIT;
-        assert_int_equal(device->memory->copy_in(device, a->data, host, 64, &err), 0);
+        assert_int_equal(device->memory->copy(device, QUEUE_IN, a->data, host, 64, &err), 0);
         queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
-        assert_int_equal(device->memory->copy(device, b->data, a->data, 64, &err), 0);
+        assert_int_equal(device->memory->copy(device, QUEUE_COMPUTE, b->data, a->data, 64, &err),
+                         0);
         a->free(a);
         queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-        assert_int_equal(device->memory->copy_out(device, back, b->data, 64, &err), 0);
+        assert_int_equal(device->memory->copy(device, QUEUE_OUT, back, b->data, 64, &err), 0);
         assert_int_equal(device_finish(device, &err), 0);
         assert_string_equal(back, "before");
         b->free(b);
@@ -62,7 +64,7 @@ static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
     (void)state;
     for (int i = 0; i < 100 && !err.code; i++) { /* a copy done at once is right by chance */
         host[0] = (char)i;
-        device->memory->copy_in(device, a->data, host, 64, &err);
+        device->memory->copy(device, QUEUE_IN, a->data, host, 64, &err);
         host[0] = (char)(i + 1);
     }
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
@@ -79,7 +81,7 @@ static void memory_that_is_used_elsewhere_is_not_given_back(void **state)
     char host[64];
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->memory->copy_out(device, host, a->data, 64, &err), 0);
+    assert_int_equal(device->memory->copy(device, QUEUE_OUT, host, a->data, 64, &err), 0);
     a->free(a);
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "a write of 64 bytes in queue 'compute' does not wait for a "
@@ -100,14 +102,14 @@ static int enqueue_copies(void *context)
     struct device *device = c->device;
     struct error err = ERROR_INIT;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->memory->copy_in(device, c->a->data, c->host, 16, &err);
+    int code = device->memory->copy(device, QUEUE_IN, c->a->data, c->host, 16, &err);
     if (c->waits)
         queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     if (!code)
-        code = device->memory->copy(device, c->b->data, c->a->data, 16, &err);
+        code = device->memory->copy(device, QUEUE_COMPUTE, c->b->data, c->a->data, 16, &err);
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
     if (!code)
-        code = device->memory->copy_out(device, c->back, c->b->data, 16, &err);
+        code = device->memory->copy(device, QUEUE_OUT, c->back, c->b->data, 16, &err);
     if (c->joins)
         queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
     return code;
@@ -167,7 +169,7 @@ static void events_are_asked_and_tell(void **state)
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(device_write(device, a->data, host, 64, &err), 0);
-    assert_int_equal(device->memory->copy_out(device, back, a->data, 64, &err), 0);
+    assert_int_equal(device->memory->copy(device, QUEUE_OUT, back, a->data, 64, &err), 0);
     queue_notify_end(device, QUEUE_OUT, &told.waiter);
     struct device_event *event = device->queue->record(device, QUEUE_OUT, false);
     while (!device->queue->query(device, event))

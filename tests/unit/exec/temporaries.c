@@ -73,9 +73,12 @@ static int copy_by_way(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
     char *way = out ? kernel_device_temporary(call, 6 * bytes) : NULL;
     char *way_back = way ? kernel_device_temporary(call, 6 * bytes) : NULL;
-    if (!way_back || call->device->memory->copy(call->device, way, in->data, bytes, call->err) ||
-        call->device->memory->copy(call->device, way_back + 5 * bytes, way, bytes, call->err) ||
-        call->device->memory->copy(call->device, out->data, way_back + 5 * bytes, bytes, call->err))
+    if (!way_back ||
+        call->device->memory->copy(call->device, QUEUE_COMPUTE, way, in->data, bytes, call->err) ||
+        call->device->memory->copy(call->device, QUEUE_COMPUTE, way_back + 5 * bytes, way, bytes,
+                                   call->err) ||
+        call->device->memory->copy(call->device, QUEUE_COMPUTE, out->data, way_back + 5 * bytes,
+                                   bytes, call->err))
         return call->err->code;
     return KERNEL_ENQUEUED;
 }

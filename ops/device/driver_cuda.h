@@ -28,7 +28,6 @@ enum cuda_result {
     CUDA_NO_MEMORY = 2,
     CUDA_OLD_DRIVER = 35, /* or none */
     CUDA_NO_DEVICE = 100,
-    CUDA_NOT_READY = 600,
     CUDA_ALREADY_PINNED = 712,
 };
 
@@ -90,7 +89,6 @@ struct cuda_driver {
     int (*event_new)(bool timed, struct cuda_event **event);
     int (*event_free)(struct cuda_event *event);
     int (*event_record)(struct cuda_event *event, struct cuda_stream *stream);
-    int (*event_query)(struct cuda_event *event); /* CUDA_NOT_READY: it is not over */
     int (*event_wait)(struct cuda_event *event);
     int (*event_elapsed)(float *milliseconds, struct cuda_event *from, struct cuda_event *to);
 

@@ -10,7 +10,6 @@
 _Static_assert(CUDA_OK == (int)cudaSuccess && CUDA_NO_MEMORY == (int)cudaErrorMemoryAllocation &&
                    CUDA_OLD_DRIVER == (int)cudaErrorInsufficientDriver &&
                    CUDA_NO_DEVICE == (int)cudaErrorNoDevice &&
-                   CUDA_NOT_READY == (int)cudaErrorNotReady &&
                    CUDA_ALREADY_PINNED == (int)cudaErrorHostMemoryAlreadyRegistered,
                "errors are CUDA's");
 _Static_assert(CUDA_TO_DEVICE == (int)cudaMemcpyHostToDevice &&
@@ -160,7 +159,6 @@ static int event_new(bool timed, struct cuda_event **event)
 CALL(event_free, (struct cuda_event * event), cudaEventDestroy((cudaEvent_t)event))
 CALL(event_record, (struct cuda_event * event, struct cuda_stream *stream),
      cudaEventRecord((cudaEvent_t)event, real_stream(stream)))
-CALL(event_query, (struct cuda_event * event), cudaEventQuery((cudaEvent_t)event))
 CALL(event_wait, (struct cuda_event * event), cudaEventSynchronize((cudaEvent_t)event))
 CALL(event_elapsed, (float *milliseconds, struct cuda_event *from, struct cuda_event *to),
      cudaEventElapsedTime(milliseconds, (cudaEvent_t)from, (cudaEvent_t)to))
@@ -212,7 +210,6 @@ const struct cuda_driver cuda_driver_real = {
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,
-    .event_query = event_query,
     .event_wait = event_wait,
     .event_elapsed = event_elapsed,
     .capture_begin = capture_begin,

@@ -123,18 +123,6 @@ static int settle(struct cuda_device *d, struct error *err)
     return err->code;
 }
 
-static bool query(struct device *device, struct device_event *event)
-{
-    struct cuda_device *d = cuda_device(device);
-    struct error ignored = ERROR_INIT;
-    int result = cuda_enter(d, &ignored) ? 0 : d->driver->event_query(event->event);
-    if (result == CUDA_NOT_READY)
-        return false;
-    if (cuda_check(d, result, "work", &ignored) || ignored.code)
-        settle(d, &ignored);
-    return true;
-}
-
 static int block(struct device *device, struct device_event *event, struct error *err)
 {
     struct cuda_device *d = cuda_device(device);
@@ -258,7 +246,6 @@ const struct device_queue cuda_queue = {
     .event_free = event_free,
     .time = event_time,
     .wait = wait_event,
-    .query = query,
     .notify = notify,
     .block = block,
 };

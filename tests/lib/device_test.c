@@ -117,11 +117,6 @@ static void wait_for(struct device *device, enum queue_kind queue, struct device
     test_wait(scheduler_of(device), (int)queue, event_of(event));
 }
 
-static bool query(struct device *device, struct device_event *event)
-{
-    return test_query(scheduler_of(device), event_of(event));
-}
-
 static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
 {
     test_notify(scheduler_of(device), event_of(event), waiter);
@@ -198,7 +193,6 @@ static void set_functions(struct device *device)
                                               .event_free = event_free,
                                               .time = event_time,
                                               .wait = wait_for,
-                                              .query = query,
                                               .notify = notify,
                                               .block = block};
     static const struct device_capture capturing = {capture, launch, free_graph};

@@ -9,7 +9,7 @@
  * - copying memory of another card, except by the calls for that once access was enabled
  * - host memory that is freed, or unpinned, before a copy is over
  * - a copy that begins in pinned memory and ends in other memory; capturing one of unpinned memory
- * - a query of a captured event; the time of an event that has none
+ * - a wait for a captured event; the time of an event that has none
  * - calls that cannot be captured, from a thread that captures
  *
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which lose their

@@ -11,7 +11,7 @@
 #include "lib/cuda_emulator.h"
 
 /* Errors of CUDA's, by its own numbers. */
-enum { INVALID_RESOURCE = 400, IS_CAPTURED = 907 };
+enum { INVALID_RESOURCE = 400, NOT_READY = 600, IS_CAPTURED = 907 };
 
 struct cuda_event {
     struct fake_card *card;
@@ -274,7 +274,7 @@ static int event_query(struct cuda_event *event)
     if (!code && latest && latest->captured)
         code = IS_CAPTURED;
     if (!code && latest && !test_query(s, latest))
-        code = CUDA_NOT_READY;
+        code = NOT_READY;
     test_event_free(latest);
     return code;
 }
@@ -372,7 +372,6 @@ const struct cuda_driver fake_cuda_driver = {
     .event_new = event_new,
     .event_free = event_free,
     .event_record = event_record,
-    .event_query = event_query,
     .event_wait = event_wait,
     .event_elapsed = event_elapsed,
     .capture_begin = capture_begin,

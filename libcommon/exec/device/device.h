@@ -91,8 +91,6 @@ struct device_queue {
     int64_t (*time)(struct device *device, struct device_event *event);
     /* Later work of the queue begins after the event. */
     void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
-    /* Returns whether the event is over. */
-    bool (*query)(struct device *device, struct device_event *event);
     /* Has the waiter told of the event's end, and frees the event. The waiter may end the device's
      * last use, so the caller must not touch the device afterwards. */
     void (*notify)(struct device *device, struct device_event *event, struct event_waiter *waiter);

@@ -56,12 +56,12 @@ static void await_copy(struct prefetched_slot *slot)
     struct device_event *ready = slot->feed.ready;
     struct error ignored = ERROR_INIT;
     slot->data = NULL;
-    if (ready && !device->queue->query(device, ready))
+    if (ready) {
         device->queue->block(device, ready, &ignored);
+        device->queue->event_free(device, ready);
+    }
     device_timer_drop(slot->feed.timing);
     slot->feed.timing = NULL;
-    if (ready)
-        device->queue->event_free(device, ready);
     slot->feed.ready = NULL;
 }
 

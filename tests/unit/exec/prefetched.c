@@ -224,8 +224,8 @@ struct watch {
 static long copies_in(struct device *device)
 {
     struct device_event *event = device->queue->record(device, QUEUE_IN, false);
-    while (!device->queue->query(device, event))
-        ;
+    struct error err = ERROR_INIT;
+    assert_int_equal(device->queue->block(device, event, &err), 0);
     device->queue->event_free(device, event);
     return device_counts(device).copies_in;
 }

@@ -160,7 +160,7 @@ static void tell(struct event_waiter *waiter, const struct error *failure)
     atomic_fetch_add(&told->times, failure ? 100 : 1);
 }
 
-static void events_are_asked_and_tell(void **state)
+static void events_are_waited_for_and_tell(void **state)
 {
     struct device *device = device_open_with("TF_TEST_DEVICE_SEED", 3);
     struct buffer *a = device_alloc(device, 64);
@@ -172,8 +172,7 @@ static void events_are_asked_and_tell(void **state)
     assert_int_equal(device->memory->copy(device, QUEUE_OUT, back, a->data, 64, &err), 0);
     queue_notify_end(device, QUEUE_OUT, &told.waiter);
     struct device_event *event = device->queue->record(device, QUEUE_OUT, false);
-    while (!device->queue->query(device, event))
-        ;
+    assert_int_equal(device->queue->block(device, event, &err), 0);
     assert_string_equal(back, "x");
     device->queue->event_free(device, event);
     assert_int_equal(device_finish(device, &err), 0);
@@ -319,7 +318,7 @@ int main(void)
         cmocka_unit_test(the_hosts_memory_is_the_copys_until_it_is_over),
         cmocka_unit_test(memory_that_is_used_elsewhere_is_not_given_back),
         cmocka_unit_test(so_it_is_when_work_is_captured),
-        cmocka_unit_test(events_are_asked_and_tell),
+        cmocka_unit_test(events_are_waited_for_and_tell),
         cmocka_unit_test(updates_of_variables_are_enqueued),
         cmocka_unit_test(a_device_that_fails_ends_its_steps),
         cmocka_unit_test(idle_memory_is_given_back_when_there_is_no_other),

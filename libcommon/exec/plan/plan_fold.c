@@ -116,12 +116,12 @@ static void fold_take(struct plan *plan, struct item *item, struct fold *f)
 
 static int open_step(const struct plan *plan, const struct item *item, struct fold *f)
 {
-    int code = 0;
-    for (int i = 0; i < item->n_out && !code; i++)
-        if (plan->values.items[item->out[i]].on_device)
-            code = device_step_open(&f->on_device, device_of(f), f->call.err);
+    bool any = false;
+    for (int i = 0; i < item->n_out; i++)
+        any |= plan->values.items[item->out[i]].on_device;
+    int code = any ? device_step_begin(&f->on_device, device_of(f), &f->step, f->call.err) : 0;
     f->call.step_block = device_step_block(&f->on_device);
-    return code ? code : device_step_begin(&f->on_device, &f->step, f->call.err);
+    return code;
 }
 
 static int fold_run(struct plan *plan, struct item *item, struct fold *f)

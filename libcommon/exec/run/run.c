@@ -251,9 +251,8 @@ static struct run *begin(struct plan *plan, struct step *step, const struct tens
     run->waits = step->rendezvous && !step_on_cancel(step, &run->stop, err);
     if (step->rendezvous && !run->waits)
         step->rendezvous->abort(step->rendezvous, err);
-    if (!err->code && plan->is_on_device &&
-        !device_step_open(&run->on_device, plan->options.device, err))
-        device_step_begin(&run->on_device, step, err);
+    if (!err->code && plan->is_on_device)
+        device_step_begin(&run->on_device, plan->options.device, step, err);
     if (!err->code)
         return run;
     end(run, err->code, err);

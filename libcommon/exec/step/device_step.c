@@ -5,10 +5,8 @@
 #include "exec/device/queue.h"
 #include "exec/step/trace.h"
 
-int device_step_open(struct device_step *on_device, struct device *device, struct error *err)
+static int make_block(struct device_step *on_device, struct device *device, struct error *err)
 {
-    if (device->is_host || on_device->memory)
-        return 0;
     on_device->device = device;
     on_device->host = device_alloc_host(device, 2 * sizeof(struct step_block));
     if (on_device->host)
@@ -47,11 +45,13 @@ static struct step_block *host_blocks(const struct device_step *on_device)
     return on_device->host->data;
 }
 
-int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err)
+int device_step_begin(struct device_step *on_device, struct device *device, const struct step *step,
+                      struct error *err)
 {
-    struct device *device = on_device->device;
-    if (!on_device->memory)
+    if (device->is_host)
         return 0;
+    if (!on_device->memory && make_block(on_device, device, err))
+        return err->code;
     const struct trace_device told = {device->type, device->index, device->memory_bytes};
     if (step->trace)
         trace_device(step->trace, &told);

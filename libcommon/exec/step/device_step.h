@@ -14,7 +14,7 @@ struct device_timer;
 struct trace_run;
 
 struct device_step {
-    struct device *device; /* NULL: none has been opened */
+    struct device *device; /* NULL: there is no block */
     struct buffer *memory; /* the block */
     struct buffer *host;   /* the block as written, and as read back */
     struct fault *found;   /* gets the faults of host kernels, if a caller asks for them; or NULL */
@@ -23,8 +23,6 @@ struct device_step {
     _Atomic(struct device_timer *) timings; /* for the step's trace */
 };
 
-/* Makes the block, unless it exists; its address never changes. ERR_OS: no memory. */
-int device_step_open(struct device_step *on_device, struct device *device, struct error *err);
 void device_step_release(struct device_step *on_device);
 
 /* The block, in the device's memory; NULL: there is none. */
@@ -33,9 +31,10 @@ static inline struct step_block *device_step_block(const struct device_step *on_
     return on_device->memory ? on_device->memory->data : NULL;
 }
 
-/* Enqueues the block's initial contents, before everything that the compute queue gets from now
- * on. */
-int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err);
+/* Makes the block, unless it exists; its address never changes. Enqueues its initial contents,
+ * before everything that the compute queue gets from now on. ERR_OS: no memory. */
+int device_step_begin(struct device_step *on_device, struct device *device, const struct step *step,
+                      struct error *err);
 
 /* Notes that the step has just enqueued a copy in QUEUE_IN; and makes the compute queue wait for
  * such copies, but not for later prefetching. Any thread that runs the step. */

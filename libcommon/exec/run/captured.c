@@ -357,17 +357,14 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
 
 void captured_open(struct run *run)
 {
-    size_t n = run->plan->segments.n;
-    if (!n)
-        return;
-    run->captured = arena_array(&run->memory, n, sizeof *run->captured);
+    run->captured = arena_array(&run->memory, run->plan->segments.n, sizeof *run->captured);
     run->kept_fetches =
         arena_array(&run->memory, (size_t)run->plan->n_fetches, sizeof *run->kept_fetches);
 }
 
 void captured_over(struct run *run, bool is_good)
 {
-    for (size_t i = 0; run->captured && i < run->plan->segments.n; i++) {
+    for (size_t i = 0; i < run->plan->segments.n; i++) {
         struct segment_capture *captured = &run->captured[i];
         if (captured->by_item && is_good && captured->state == CAPTURE_NEW)
             captured->state = CAPTURE_DUE;
@@ -377,14 +374,12 @@ void captured_over(struct run *run, bool is_good)
 
 void captured_forget(struct run *run)
 {
-    for (size_t i = 0; run->captured && i < run->plan->segments.n; i++)
+    for (size_t i = 0; i < run->plan->segments.n; i++)
         forget_capture(run, &run->captured[i]);
 }
 
 void captured_release(struct run *run)
 {
-    if (!run->captured)
-        return;
     captured_forget(run);
     for (int i = 0; i < run->plan->n_fetches; i++)
         tensor_release(&run->kept_fetches[i]);

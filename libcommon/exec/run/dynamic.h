@@ -51,7 +51,7 @@ struct run {
     void (*conclude)(struct run *run);
 
     struct shared_arena *arenas[2];   /* that the root borrows during a step; NULL: none */
-    struct segment_capture *captured; /* by segment; NULL: the plan has none; so is the next */
+    struct segment_capture *captured; /* by segment */
     struct tensor *kept_fetches;      /* fetches in the memory that captured work writes to */
     struct launch own;                /* of a whole plan */
 

@@ -197,7 +197,7 @@ static struct iteration *iteration_alloc(struct run *run, int index)
     it->inputs = arena_array(memory, n_in, sizeof *it->inputs);
     it->outputs = arena_array(memory, n_out, sizeof *it->outputs);
     it->pointers = arena_array(memory, n_in + n_out, sizeof *it->pointers);
-    if (index == FRAME_ROOT && run->captured && !def->has_order)
+    if (index == FRAME_ROOT && plan->segments.n && !def->has_order)
         it->kept = arena_array(memory, n_out, sizeof *it->kept);
     for (size_t i = 0; i < n_heads; i++) {
         const struct item *head = &plan->items.items[def->heads.items[i]];

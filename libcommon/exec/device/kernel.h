@@ -228,8 +228,8 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape);
 
 /* Makes output i the reference-counted memory of `value`, which has the output's type and is in its
- * memory (the host's or the device's); an output with a place in the plan gets a copy. NULL with
- * call->err set. */
+ * memory (the host's or the device's); an output with a place in the plan gets a copy, as of memory
+ * that is not counted. NULL with call->err set. */
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value);
 
 /* Keeps the input in its memory beyond the call; the caller releases it. Counted memory is shared,

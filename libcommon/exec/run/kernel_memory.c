@@ -201,7 +201,8 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     const struct call_host *host = call_host(call);
     const struct value *planned = &host->plan->values.items[host->item->out[i]];
     struct tensor *out = call->out[i];
-    if (!call->outputs && (!host->planned || is_counted_output(host, i)) && planned->offset < 0) {
+    if (value->buffer && !call->outputs && (!host->planned || is_counted_output(host, i)) &&
+        planned->offset < 0) {
         if (host->planned && !shape_equal(&out->shape, &value->shape))
             return fail_shape(call, i, &out->shape, &value->shape);
         tensor_share(out, value);

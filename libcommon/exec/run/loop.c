@@ -4,8 +4,6 @@
  * iterations use the same memory, the scratch of the loop's item; values for the next iteration are
  * passed on, not copied.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 #include "exec/run/item.h"
@@ -64,18 +62,6 @@ static struct buffer *holder_of(const struct kernel_call *call, int i)
     return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
 }
 
-/* A value that never changed may be memory that others own. */
-static int give_output(struct kernel_call *call, int output, const struct tensor *value)
-{
-    if (value->buffer)
-        return kernel_share_output(call, output, value) ? 0 : call->err->code;
-    struct tensor *out = kernel_alloc_output(call, output, &value->shape);
-    if (!out)
-        return call->err->code;
-    memcpy(out->data, value->data, tensor_bytes(value));
-    return 0;
-}
-
 int while_run(struct kernel_call *call)
 {
     struct run *run = call_host(call)->iteration->activations->run;
@@ -117,8 +103,8 @@ int while_run(struct kernel_call *call)
     }
     iteration_clear(plan, it);
     for (int i = 0; i < loop->n_entered && !code; i++)
-        if (loop->outputs[i] >= 0)
-            code = give_output(call, loop->outputs[i], &l->carried[i]);
+        if (loop->outputs[i] >= 0 && !kernel_share_output(call, loop->outputs[i], &l->carried[i]))
+            code = call->err->code;
     for (int i = 0; i < loop->n_entered; i++)
         tensor_release(&l->carried[i]);
     return code;

@@ -23,7 +23,7 @@ struct driver {
     int (*run)(void *context, const struct session_call *call, struct step *step,
                struct tensor *fetches, struct error *err);
     void *run_context;
-    const char *option, *what; /* "--run", "train": the request, for messages */
+    const char *option, *what;         /* "--run", "train": the request, for messages */
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */
     int64_t steps_fed; /* the last step that takes feeds; below 0: as long as there are any. Feeds

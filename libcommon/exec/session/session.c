@@ -22,9 +22,7 @@ struct plan_cache_entry {
 
 struct session {
     const struct graph *graph;
-    struct plan_options options;
-    struct device *const *devices;
-    int n_devices;
+    struct plan_set_options options;
     struct variable_store *own_variables;
     size_t plans_max;
     pthread_mutex_t making; /* held while a plan is made; taken before `lock` */
@@ -39,13 +37,12 @@ struct session *session_new(const struct graph *graph, const struct session_opti
 {
     struct session *session = mem_alloc(sizeof *session);
     session->graph = graph;
-    session->options = options->plan;
-    session->options.arenas = arenas_new();
-    session->devices = options->devices;
-    session->n_devices = options->n_devices;
+    session->options =
+        (struct plan_set_options){options->plan, options->devices, options->n_devices};
+    session->options.plan.arenas = arenas_new();
     session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
-    if (!session->options.variables)
-        session->options.variables = session->own_variables = variable_store_new();
+    if (!options->plan.variables)
+        session->options.plan.variables = session->own_variables = variable_store_new();
     pthread_mutex_init(&session->making, NULL);
     pthread_mutex_init(&session->lock, NULL);
     return session;
@@ -65,7 +62,7 @@ void session_free(struct session *session)
     for (size_t i = 0; i < session->plans.n; i++)
         cached_free(session->plans.items[i]);
     vec_release(&session->plans);
-    arenas_free(session->options.arenas);
+    arenas_free(session->options.plan.arenas);
     str_release(&session->key);
     variable_store_free(session->own_variables);
     pthread_mutex_destroy(&session->making);
@@ -75,7 +72,7 @@ void session_free(struct session *session)
 
 struct variable_store *session_variables(struct session *session)
 {
-    return session->options.variables;
+    return session->options.plan.variables;
 }
 
 /* Returns a feed's shape for a plan: its own, or, for a plan that serves all shapes, the shape that
@@ -128,9 +125,10 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
         feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
                                       *feed_shape(session, call, i, general)};
     struct plan_request request = session_request(call, feeds);
-    struct plan_set_options options = {session->options, session->devices, session->n_devices};
+    struct plan_set_options options = session->options;
     /* A step that is cancelled by step_cancel ends alone: the plan is still made, for the next. */
-    options.plan.cancelled = step ? &step->cancelled : session->options.cancelled;
+    if (step)
+        options.plan.cancelled = &step->cancelled;
     options.plan.stopped = step ? &step->stop.stopped : NULL;
     int code = plan_set_new(session->graph, &options, &request, &c->set, err);
     mem_free(feeds);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * AllReduce of values in host memory. The executor reduces values on a device with memory of its
- * own (exec/run/reduce.c).
+ * own (exec/run/builtin.c).
  */
 #include "base/memory.h"
-#include "exec/step/collective_kernel.h"
+#include "ops/aggregate/collective_share.h"
 
-/* Turns the results into outputs, and releases them. */
-static int take_results(struct kernel_call *call, const struct collective_results *results)
+int collective_share(struct kernel_call *call, const struct collective_results *results)
 {
     const struct device *device = results->at.device;
     if (device)
         return error_set(call->err, ERR_INTERNAL, "was given what is in the memory of %s:%d",
                          device->type, device->index);
-    if (collective_lacks(call, results))
-        return call->err->code;
     for (int i = 0; i < call->n_out; i++) {
         if (!kernel_share_output(call, i, &results->values[i]))
             return call->err->code;
@@ -34,7 +31,7 @@ static int run(struct kernel_call *call)
     if (!code)
         code = collective_ask(call, values,
                               (struct collective_call){.kinds = reduction->kinds, .n = n},
-                              take_results);
+                              collective_share);
     else
         for (int i = 0; i < n; i++)
             tensor_release(&values[i]);

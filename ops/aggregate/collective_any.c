@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/step/collective_kernel.h"
+#include "ops/aggregate/collective_share.h"
 
 struct collective_route {
     struct collective_options options;
@@ -52,17 +52,6 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* Turns the results into outputs, and releases them. */
-static int take_results(struct kernel_call *call, const struct collective_results *results)
-{
-    if (collective_lacks(call, results))
-        return call->err->code;
-    if (!kernel_share_output(call, 0, &results->values[0]))
-        return call->err->code;
-    tensor_release(&results->values[0]);
-    return 0;
-}
-
 static int run(struct kernel_call *call)
 {
     const struct collective_route *route = call->state;
@@ -77,7 +66,7 @@ static int run(struct kernel_call *call)
                                          .has_root = route->has_root,
                                          .root = route->root,
                                          .rows = shape ? &rows : NULL};
-    return code ? code : collective_ask(call, &value, what, take_results);
+    return code ? code : collective_ask(call, &value, what, collective_share);
 }
 
 const struct kernel_code kernel_collective = {.prepare = prepare, .run = run};

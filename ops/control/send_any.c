@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Send and Recv of values in host memory, over the step's rendezvous. The executor itself passes
- * values on a device with memory of its own (exec/run/hand_over.c).
+ * values on a device with memory of its own (exec/run/builtin.c).
  */
 #include <string.h>
 

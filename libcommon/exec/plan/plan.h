@@ -117,7 +117,7 @@ struct step {
     struct rendezvous *rendezvous; /* shared by the plans of the step; NULL: there is one plan */
     struct collective *collective; /* of the workers that run the step; NULL: there is one */
     struct prefetched_batch
-        *prefetched;                  /* feeds that have been put on devices; NULL: none of them */
+        *prefetched; /* feeds that have been put on devices; NULL: none of them */
     VEC(struct step_resource) resources; /* the executor's; by handle - 1 */
     struct step_stop stop;
 };

@@ -95,17 +95,6 @@ int collective_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-bool collective_lacks(struct kernel_call *call, const struct collective_results *results)
-{
-    const struct collective_options *options = call->state;
-    int n = call->step->collective ? call->step->collective->size : 1;
-    if (!options->wants_all || results->members == n)
-        return false;
-    kernel_fail(call, "%d of %d workers have left, with their parts of variables",
-                n - results->members, n);
-    return true;
-}
-
 struct reduce_call {
     struct pending_call pending; /* first */
     struct collective_waiter waiter;
@@ -118,9 +107,13 @@ static void answered(struct collective_waiter *waiter, const struct collective_r
 {
     struct reduce_call *r = CONTAINER_OF(waiter, struct reduce_call, waiter);
     struct kernel_call *call = r->pending.call;
-    int code = failure ? failure->code : 0;
+    const struct collective_options *options = call->state;
+    int code = failure ? failure->code : 0, n = r->collective->size;
     if (failure)
         *call->err = *failure;
+    else if (options->wants_all && results->members != n)
+        code = kernel_fail(call, "%d of %d workers have left, with their parts of variables",
+                           n - results->members, n);
     for (int i = 0; i < call->n_out && !code; i++)
         if (results->values[i].type != call->node->outputs[i].type)
             code = kernel_fail(call, "was given %s", dtype_name(results->values[i].type));

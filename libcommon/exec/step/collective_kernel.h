@@ -41,10 +41,6 @@ int collective_prepare(struct kernel_setup *setup);
 /* Makes the outputs of a call from the results, whose types are right: 0, or an error code. */
 typedef int collective_take(struct kernel_call *call, const struct collective_results *results);
 
-/* Returns whether a worker has left whose part of variables the others would need; if so, sets the
- * error. */
-bool collective_lacks(struct kernel_call *call, const struct collective_results *results);
-
 /* Contributes values, which are released before it returns. `what` has their kinds and number, and
  * all else of a call but the key and what the kernel's state has. Returns KERNEL_PENDING or an
  * error code; or, without a collective, the result of `take` for the values themselves: the call is

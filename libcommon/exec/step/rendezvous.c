@@ -297,9 +297,8 @@ static void local_free(struct rendezvous *rendezvous)
 struct rendezvous *rendezvous_local_new(size_t n_keys)
 {
     struct local_rendezvous *local = mem_alloc(sizeof *local);
-    local->interface =
-        (struct rendezvous){local_send, local_receive, local_abort, local_aborted,
-                            local_free, true,          local_find,  NULL};
+    local->interface = (struct rendezvous){local_send, local_receive, local_abort, local_aborted,
+                                           local_free, true,          local_find,  NULL};
     local->n_buckets = n_keys ? 8 : 256;
     while (local->n_buckets < n_keys && local->n_buckets < BUCKETS_MAX)
         local->n_buckets *= 2;

@@ -31,7 +31,7 @@ struct rendezvous_source {
 struct rendezvous_value {
     struct tensor tensor; /* reference-counted memory; no type: the value is dead */
     struct device_point at;
-    struct rendezvous_source *source; /* announces the value, which is sent later; NULL: it is here */
+    struct rendezvous_source *source; /* of a value that is only announced; NULL: it is here */
     bool was_announced;               /* its source was asked for it */
     /* Called with the value when it is released, or NULL. The next members are for it. */
     void (*released)(const struct rendezvous_value *value);

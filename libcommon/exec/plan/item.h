@@ -38,8 +38,7 @@ struct value {
     int alias_of;    /* in a fixed order: the value whose memory this one is; -1: its own */
     int root;        /* where the chain of aliases ends */
     int64_t offset;  /* in the arena of its memory; -1: none */
-    size_t bytes;
-    int live_from, live_to; /* items, by position in the order */
+    int live_to;     /* position of the last item that needs it */
 };
 
 struct variable_lock {

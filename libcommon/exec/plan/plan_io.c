@@ -102,7 +102,7 @@ static struct plan_item describe(const struct plan *plan, const struct item *ite
         shown.on_host = !value->on_device && !plan->options.device->is_host;
     }
     if (value && shown.region >= 0) {
-        shown.live_from = at[order[value->live_from].item];
+        shown.live_from = at[item - plan->items.items];
         shown.live_to = at[order[value->live_to].item];
     }
     return shown;

@@ -27,21 +27,13 @@ struct users {
     int item[USERS_MAX];
 };
 
-struct storage {
-    bool on_device, is_scratch; /* an item's, not a value's */
-    size_t bytes;
-    int from, to; /* positions in the order */
-    int block;    /* from position `from` to `to` */
-    int64_t offset;
-    struct users users;
-};
-
 /* A range of bytes, taken or free. */
 struct block {
     int64_t offset, bytes;
-    struct users users;
-    int before, after; /* by offset: a ring; block 0 stands for both ends */
-    bool is_free;      /* beside another one only if they had too many users together */
+    int owner;          /* while it is taken: of the values with these bytes the last to end */
+    struct users users; /* while it is free */
+    int before, after;  /* by offset: a ring; block 0 stands for both ends */
+    bool is_free;       /* beside another one only if they had too many users together */
 };
 
 struct space { /* an arena */
@@ -58,18 +50,24 @@ struct reuse {
     int before, item;
 };
 
+/* A value while memory is placed. */
+struct placed {
+    struct users users; /* of a root value */
+    bool is_kept; /* a root value that is not overwritten, as a Merge may pass it on, or because it
+                   * is in use until the step is over (prolong_copied) */
+    int beside;   /* a value of another branch, with the same memory; -1: none */
+    int block;    /* 0: none of its own, or no bytes */
+    int next;     /* that ends at the same position; -1: none */
+};
+
 struct place {
     struct plan *plan;
     const struct region_find *find;
     VEC(struct reuse) reuses;
     const struct plan_frame *frame;
     int n_order;
-    int *storage_of;     /* by value; -1 */
-    struct users *users; /* by root value */
-    bool *is_kept;       /* by root value: not overwritten, as a Merge may pass it on, or because it
-                          * is in use until the step is over (prolong_copied) */
-    int *beside;         /* by value: one of another branch, with the same memory; -1: none */
-    VEC(struct storage) storages;
+    int *ending; /* by position: the first of the values that end there; -1: none */
+    struct placed *values;
     struct space spaces[2]; /* the host's, the device's */
 };
 
@@ -216,18 +214,17 @@ static void follow_users(struct place *p, const struct users *users, int item)
 
 /* ---- lifetimes ---- */
 
-static size_t value_bytes(const struct plan *plan, const struct value *value)
+static int64_t value_bytes(const struct plan *plan, const struct value *value)
 {
-    if (value->layout)
-        return plan->options.device->layout->bytes(value->layout);
-    int64_t bytes = shape_bytes(&value->shape, value->type);
-    return bytes < 0 ? 0 : (size_t)bytes;
+    int64_t bytes = value->layout ? (int64_t)plan->options.device->layout->bytes(value->layout)
+                                  : shape_bytes(&value->shape, value->type);
+    return bytes < 0 ? 0 : (int64_t)ALIGN_UP((size_t)bytes);
 }
 
 static void live_until(struct place *p, int value, int at)
 {
     p->plan->values.items[value].live_to = at;
-    add_user(p, &p->users[plan_root_value(p->plan, value)], p->frame->order.items[at].item);
+    add_user(p, &p->values[plan_root_value(p->plan, value)].users, p->frame->order.items[at].item);
 }
 
 /* A value that is copied to the host or from there is used until the copy is over, which is known
@@ -240,7 +237,7 @@ static void prolong_copied(struct place *p)
         if (!plan_is_copied(plan, item))
             continue;
         plan->values.items[item->in[0]].live_to = p->n_order - 1;
-        p->is_kept[plan_root_value(plan, item->in[0])] = true;
+        p->values[plan_root_value(plan, item->in[0])].is_kept = true;
     }
 }
 
@@ -250,16 +247,14 @@ static void prolong(struct plan *plan, int value, int live_to)
         plan->values.items[value].live_to = live_to;
 }
 
-/* Finds the first and last position of each value, including those of its aliases. */
+/* Finds the last position of each value, including those of its aliases. */
 static void find_lifetimes(struct place *p)
 {
     struct plan *plan = p->plan;
     for (int at = 0; at < p->n_order; at++) {
         const struct item *item = &plan->items.items[p->frame->order.items[at].item];
-        for (int k = 0; k < item->n_out; k++) {
-            plan->values.items[item->out[k]].live_from = at;
+        for (int k = 0; k < item->n_out; k++)
             live_until(p, item->out[k], at);
-        }
         for (int k = 0; k < item->n_in; k++)
             live_until(p, item->in[k], at);
     }
@@ -274,88 +269,6 @@ static void find_lifetimes(struct place *p)
         for (int k = 0; item->flow == FLOW_MERGE && k < item->n_in; k++)
             prolong(plan, item->in[k], plan->values.items[item->out[0]].live_to);
     }
-}
-
-static bool can_take_over(const struct place *p, int id, int at, const struct value *output,
-                          int *storage)
-{
-    const struct item *item = &p->plan->items.items[id];
-    if (output->item < 0)
-        return false;
-    int root = plan_root_value(p->plan, item->in[item->output_from]);
-    for (int k = 0; k < item->n_in; k++) /* not if another input is the same memory */
-        if (k != item->output_from && item->in[k] >= 0 &&
-            plan_root_value(p->plan, item->in[k]) == root)
-            return false;
-    const struct value *input = &p->plan->values.items[root];
-    *storage = p->storage_of[root];
-    return !p->is_kept[root] && input->kind == VALUE_COMPUTED && *storage >= 0 &&
-           input->live_to == at && input->on_device == output->on_device &&
-           p->storages.items[*storage].to == at &&
-           p->storages.items[*storage].bytes == ALIGN_UP(value_bytes(p->plan, output)) &&
-           may_take(p, &p->users[root], id);
-}
-
-static void reuse_storage(struct place *p, int id, int value, int storage)
-{
-    struct storage *taken = &p->storages.items[storage];
-    p->storage_of[value] = storage;
-    taken->to = p->plan->values.items[value].live_to;
-    follow_users(p, &taken->users, id);
-    taken->users = p->users[value];
-}
-
-/* Lets a value share the storage of one in another branch: only one of them is alive. */
-static bool join(struct place *p, int v)
-{
-    const struct value *value = &p->plan->values.items[v];
-    int storage = p->beside[v] < 0 ? -1 : p->storage_of[p->beside[v]];
-    if (storage < 0 || p->storages.items[storage].bytes != ALIGN_UP(value->bytes))
-        return false;
-    if (p->storages.items[storage].to < value->live_to)
-        p->storages.items[storage].to = value->live_to;
-    p->storage_of[v] = storage;
-    return true;
-}
-
-static void assign_storage(struct place *p, int at)
-{
-    struct plan *plan = p->plan;
-    int id = p->frame->order.items[at].item;
-    struct item *item = &plan->items.items[id];
-    const struct plan_frame *loop = item->state;
-    for (int k = 0; k < item->n_out; k++) {
-        int v = item->out[k], storage;
-        struct value *value = &plan->values.items[v];
-        bool is_of_inputs = item->flow == FLOW_MERGE && k == 0;
-        if (value->kind != VALUE_COMPUTED || value->alias_of >= 0 || value->is_counted ||
-            is_of_inputs)
-            continue;
-        value->bytes = value_bytes(plan, value);
-        if (join(p, v))
-            continue;
-        if (k == item->output_over - 1 && can_take_over(p, id, at, value, &storage)) {
-            reuse_storage(p, id, v, storage);
-            continue;
-        }
-        struct storage fresh = {.on_device = value->on_device,
-                                .bytes = ALIGN_UP(value->bytes),
-                                .from = at,
-                                .to = value->live_to,
-                                .users = p->users[v]};
-        p->storage_of[v] = (int)p->storages.n;
-        vec_push(&p->storages, fresh);
-    }
-    if (item->builtin == BUILTIN_LOOP)
-        item->scratch_bytes = loop->arena_bytes[0];
-    struct storage scratch = {.on_device = !plan->options.device->is_host,
-                              .is_scratch = true,
-                              .bytes = item->scratch_bytes,
-                              .from = at,
-                              .to = at};
-    add_user(p, &scratch.users, id);
-    if (scratch.bytes)
-        vec_push(&p->storages, scratch);
 }
 
 /* ---- free blocks ---- */
@@ -486,35 +399,77 @@ static void free_block(struct place *p, struct space *s, int block, const struct
         set_free(s, block, true);
 }
 
-/* Storages are listed by the position where they end; the lists are linked through `next`. */
-static void sweep_storages(struct place *p)
+/* ---- values ---- */
+
+static bool has_own_memory(const struct plan *plan, const struct item *item, int output)
 {
-    int n_order = p->n_order;
-    int *ending = mem_array((size_t)n_order + 1, sizeof *ending);
-    int *next = mem_array(p->storages.n + 1, sizeof *next);
-    size_t starting = 0;
-    memset(ending, -1, ((size_t)n_order + 1) * sizeof *ending);
-    for (size_t i = 0; i < p->storages.n; i++) {
-        next[i] = ending[p->storages.items[i].to];
-        ending[p->storages.items[i].to] = (int)i;
+    const struct value *value = &plan->values.items[item->out[output]];
+    bool is_of_inputs = item->flow == FLOW_MERGE && output == 0;
+    return value->kind == VALUE_COMPUTED && value->alias_of < 0 && !value->is_counted &&
+           !is_of_inputs;
+}
+
+/* The root of the input that the output may overwrite; -1: none. */
+static int overwritten(const struct place *p, int id, int output, int at)
+{
+    const struct item *item = &p->plan->items.items[id];
+    const struct value *values = p->plan->values.items, *value = &values[item->out[output]];
+    if (output != item->output_over - 1)
+        return -1;
+    int root = plan_root_value(p->plan, item->in[item->output_from]);
+    const struct placed *from = &p->values[root];
+    const struct space *space = &p->spaces[value->on_device];
+    bool may = from->block && !from->is_kept && values[root].live_to == at &&
+               values[root].on_device == value->on_device &&
+               space->blocks.items[from->block].bytes == value_bytes(p->plan, value) &&
+               may_take(p, &from->users, id);
+    for (int k = 0; k < item->n_in && may; k++) /* not if another input is the same memory */
+        may = k == item->output_from || item->in[k] < 0 ||
+              plan_root_value(p->plan, item->in[k]) != root;
+    return may ? root : -1;
+}
+
+/* An output has the bytes of a value in another branch, of which only one is alive, or those of the
+ * input that it overwrites; else a block of its own. */
+static void place_output(struct place *p, int id, int output, int at)
+{
+    int v = p->plan->items.items[id].out[output];
+    struct value *values = p->plan->values.items, *value = &values[v];
+    struct placed *placed = &p->values[v];
+    struct space *space = &p->spaces[value->on_device];
+    int64_t bytes = value_bytes(p->plan, value);
+    int beside = placed->beside < 0 ? 0 : p->values[placed->beside].block;
+    int over = overwritten(p, id, output, at);
+    if (beside && space->blocks.items[beside].bytes == bytes) {
+        placed->block = beside;
+    } else if (over >= 0) {
+        placed->block = p->values[over].block;
+        follow_users(p, &p->values[over].users, id);
+    } else {
+        placed->block = allocate(p, space, bytes, id);
+        space->blocks.items[placed->block].owner = v;
     }
-    for (int at = 0; at < n_order; at++) {
-        int id = p->frame->order.items[at].item;
-        for (; starting < p->storages.n && p->storages.items[starting].from == at; starting++) {
-            struct storage *storage = &p->storages.items[starting];
-            struct space *space = &p->spaces[storage->on_device];
-            storage->block = allocate(p, space, (int64_t)storage->bytes, id);
-            storage->offset = space->blocks.items[storage->block].offset;
-            if (storage->is_scratch)
-                p->plan->items.items[id].scratch_offset = storage->offset;
-        }
-        for (int s = ending[at]; s >= 0; s = next[s]) {
-            const struct storage *storage = &p->storages.items[s];
-            free_block(p, &p->spaces[storage->on_device], storage->block, &storage->users);
-        }
-    }
-    mem_free(ending);
-    mem_free(next);
+    struct block *block = &space->blocks.items[placed->block];
+    value->offset = block->offset;
+    if (values[block->owner].live_to <= value->live_to)
+        block->owner = v;
+    placed->next = p->ending[value->live_to];
+    p->ending[value->live_to] = v;
+}
+
+static void place_scratch(struct place *p, int id)
+{
+    struct item *item = &p->plan->items.items[id];
+    struct space *space = &p->spaces[!p->plan->options.device->is_host];
+    const struct plan_frame *loop = item->state;
+    struct users users = {.n = 1, .item = {id}};
+    if (item->builtin == BUILTIN_LOOP)
+        item->scratch_bytes = loop->arena_bytes[0];
+    if (!item->scratch_bytes)
+        return;
+    int block = allocate(p, space, (int64_t)item->scratch_bytes, id);
+    item->scratch_offset = space->blocks.items[block].offset;
+    free_block(p, space, block, &users);
 }
 
 /* Places the values of the frame's regions in arenas of its own. */
@@ -523,7 +478,8 @@ static void place_frame(struct place *p, struct plan_frame *frame)
     struct plan *plan = p->plan;
     p->frame = frame;
     p->n_order = (int)frame->order.n;
-    p->storages.n = 0;
+    p->ending = mem_array((size_t)p->n_order + 1, sizeof *p->ending);
+    memset(p->ending, -1, ((size_t)p->n_order + 1) * sizeof *p->ending);
     for (int i = 0; i < 2; i++) {
         struct space *space = &p->spaces[i];
         space->blocks.n = 0;
@@ -533,20 +489,21 @@ static void place_frame(struct place *p, struct plan_frame *frame)
         space->end = 0;
     }
     find_lifetimes(p);
-    for (int at = 0; at < p->n_order; at++)
-        assign_storage(p, at);
-    sweep_storages(p);
     for (int at = 0; at < p->n_order; at++) {
-        const struct item *item = &plan->items.items[frame->order.items[at].item];
-        for (int k = 0; k < item->n_out; k++) {
-            int *storage = &p->storage_of[item->out[k]];
-            if (*storage >= 0)
-                plan->values.items[item->out[k]].offset = p->storages.items[*storage].offset;
-            *storage = -1;
+        int id = frame->order.items[at].item;
+        for (int k = 0; k < plan->items.items[id].n_out; k++)
+            if (has_own_memory(plan, &plan->items.items[id], k))
+                place_output(p, id, k, at);
+        place_scratch(p, id);
+        for (int v = p->ending[at]; v >= 0; v = p->values[v].next) {
+            struct space *space = &p->spaces[plan->values.items[v].on_device];
+            if (space->blocks.items[p->values[v].block].owner == v)
+                free_block(p, space, p->values[v].block, &p->values[v].users);
         }
     }
     for (int i = 0; i < 2; i++)
         frame->arena_bytes[i] = (size_t)p->spaces[i].end;
+    mem_free(p->ending);
 }
 
 /* ---- all frames ---- */
@@ -594,17 +551,17 @@ static void join_branches(struct place *p)
         const struct item *item = &plan->items.items[plan->order[at]];
         if (item->flow != FLOW_MERGE)
             continue;
-        p->is_kept[item->out[0]] = true;
+        p->values[item->out[0]].is_kept = true;
         for (int k = 0, a = -1, b; k < item->n_in; k++, a = b) {
             b = plan_root_value(plan, item->in[k]);
-            p->is_kept[b] = true;
+            p->values[b].is_kept = true;
             if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
-                plan->values.items[b].kind == VALUE_COMPUTED && p->beside[a] < 0 &&
-                p->beside[b] < 0 &&
+                plan->values.items[b].kind == VALUE_COMPUTED && p->values[a].beside < 0 &&
+                p->values[b].beside < 0 &&
                 exclude(plan->graph_frames, plan->items.items[plan->values.items[a].item].condition,
                         plan->items.items[plan->values.items[b].item].condition)) {
-                p->beside[a] = b;
-                p->beside[b] = a;
+                p->values[a].beside = b;
+                p->values[b].beside = a;
             }
         }
     }
@@ -640,12 +597,9 @@ void plan_place_memory(struct region_find *f)
     struct plan *plan = f->plan;
     struct place p = {.plan = plan, .find = f};
     find_unplaced(f);
-    p.users = arena_array(&f->memory, plan->values.n + 1, sizeof *p.users);
-    p.storage_of = arena_array(&f->memory, plan->values.n + 1, sizeof *p.storage_of);
-    memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
-    p.is_kept = arena_array(&f->memory, plan->values.n + 1, sizeof *p.is_kept);
-    p.beside = arena_array(&f->memory, plan->values.n + 1, sizeof *p.beside);
-    memset(p.beside, -1, plan->values.n * sizeof *p.beside);
+    p.values = arena_array(&f->memory, plan->values.n + 1, sizeof *p.values);
+    for (size_t v = 0; v < plan->values.n; v++)
+        p.values[v].beside = -1;
     join_branches(&p);
     for (size_t i = plan->frames.n; i-- > 0;) /* loops before the frames around them */
         place_frame(&p, &plan->frames.items[i]);
@@ -653,6 +607,5 @@ void plan_place_memory(struct region_find *f)
         vec_release(&p.spaces[i].blocks);
         vec_release(&p.spaces[i].free);
     }
-    vec_release(&p.storages);
     add_reuses(&p);
 }

@@ -111,7 +111,9 @@ static void find_bytes(const struct plan *plan, bytes_vec *all)
             b.value = value ? item->out[k] : -1;
             b.on_device = value ? value->on_device : !plan->options.device->is_host;
             b.offset = value ? value->offset : item->scratch_offset;
-            b.n = value ? (int64_t)value->bytes : has_scratch ? (int64_t)item->scratch_bytes : 0;
+            b.n = value         ? shape_bytes(&value->shape, value->type)
+                  : has_scratch ? (int64_t)item->scratch_bytes
+                                : 0;
             if (b.n > 0 && b.offset >= 0 && (!value || value->alias_of < 0))
                 vec_push(all, b);
         }

@@ -8,11 +8,11 @@
 
 /* ---- groups of nodes ---- */
 
-/* A fused node would lose its marks. */
-static bool has_marks(const struct node *node)
+bool fuse_has_marks(const struct node *node, bool is_update)
 {
     for (int i = 0; i < node->n_attrs; i++)
-        if (fuse_is_mark(node->attrs[i].name))
+        if (fuse_is_mark(node->attrs[i].name) &&
+            !(is_update && !strcmp(node->attrs[i].name, "_class")))
             return true;
     return false;
 }
@@ -34,27 +34,19 @@ static void bind_named(struct fuse_groups *g, const struct node *node)
 
 static void look_at_all(struct fuse_groups *g, const struct fusion *fused)
 {
-    for (size_t i = 0; i < g->graph->nodes.n; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
-        g->end[i] = -1;
-        g->bound[i] |= node->n_controls || has_marks(node);
+    graph_each(node, g->graph) {
+        g->end[node->id] = -1;
+        g->bound[node->id] |= node->n_controls || fuse_has_marks(node, false); /* would be lost */
         bind_named(g, node);
-        for (int k = 0; k < node->n_inputs; k++) {
-            g->uses[node->inputs[k].node]++;
+        for (int k = 0; k < node->n_inputs; k++)
             g->taker[node->inputs[k].node] = node;
-        }
-        for (int k = 0; k < node->n_controls; k++)
-            g->uses[node->controls[k]]++;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            g->uses[node_dependency(node, k).node]++;
     }
     for (int i = 0; i < g->options->n_keep; i++)
         g->uses[fusion_edge(fused, g->options->keep[i]).node]++;
-    vec_each(entry, &g->graph->entries) {
-        for (int k = 0; k < entry->n_edges; k++)
-            g->uses[entry->edges[k].node]++;
-    }
-    vec_each(alias, &g->graph->aliases) {
-        g->uses[alias->edge.node]++;
-    }
+    graph_each_named(at, g->graph)
+        g->uses[at.edge.node]++;
 }
 
 /* Looks at all nodes of the graph as earlier passes have left it; none is in a group yet. False:
@@ -88,7 +80,7 @@ bool fuse_can_go(const struct fuse_groups *g, const struct node *node)
 bool fuse_reads_variables(const struct fuse_groups *g, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++)
-        if (fuse_source(g, node->inputs[i])->is_ref)
+        if (graph_output(g->graph, node->inputs[i])->is_ref)
             return true;
     return false;
 }
@@ -210,16 +202,15 @@ static void copy_names(struct fuse_groups *g)
 static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass)
 {
     g->to = graph_new(g->graph->registry);
-    for (size_t i = 0; i < g->graph->nodes.n; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
-        g->node_of[i] = -1;
-        if (g->end[i] < 0)
-            g->node_of[i] = graph_add_copy(g->to, node)->id;
-        else if (g->end[i] == (int)i)
-            g->node_of[i] = add_group(g, node, pass);
+    graph_each(node, g->graph) {
+        g->node_of[node->id] = -1;
+        if (g->end[node->id] < 0)
+            g->node_of[node->id] = graph_add_copy(g->to, node)->id;
+        else if (g->end[node->id] == node->id)
+            g->node_of[node->id] = add_group(g, node, pass);
     }
-    for (size_t i = 0; i < g->graph->nodes.n; i++)
-        connect(g, graph_node(g->graph, (int)i));
+    graph_each(node, g->graph)
+        connect(g, node);
     copy_names(g);
 }
 
@@ -298,7 +289,8 @@ void fusion_add_history(const struct fusion *fused, const struct graph *graph)
     if (!fused->graph)
         return;
     graph_add_history(fused->graph, graph);
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (fused->node_of[i] < 0)
-            graph_add_removed(fused->graph, graph_node(graph, (int)i)->name, &ignored);
+    graph_each(node, graph) {
+        if (fused->node_of[node->id] < 0)
+            graph_add_removed(fused->graph, node->name, &ignored);
+    }
 }

@@ -31,7 +31,7 @@ static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *n
     const struct node_output *out = &node->outputs[0];
     bool is_full = is_scalar(&out->shape);
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct node_output *in = fuse_source(g, node->inputs[i]);
+        const struct node_output *in = graph_output(g->graph, node->inputs[i]);
         bool is_same = shape_is_known(&in->shape) && shape_equal(&in->shape, &out->shape);
         if (in->type != out->type || !shape_is_known(&in->shape) ||
             (!is_same && !is_scalar(&in->shape)))
@@ -61,7 +61,7 @@ static void count_kept(struct chains *c, const struct node *node)
         if (can_join(c, from, node))
             c->kept[node->id] += c->kept[from->id];
         else if (c->groups->uses[from->id] == 1 &&
-                 !is_scalar(&fuse_source(c->groups, node->inputs[i])->shape))
+                 !is_scalar(&graph_output(c->groups->graph, node->inputs[i])->shape))
             c->kept[node->id]++;
     }
 }
@@ -98,16 +98,16 @@ void fuse_chains_find(struct fuse_groups *g)
         return;
     c.kept = arena_array(&g->memory, n + 1, sizeof *c.kept);
     c.fusable = arena_array(&g->memory, n + 1, sizeof *c.fusable);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
+    graph_each(node, g->graph) {
         if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
             continue; /* searched last, as the table of kernels is long */
         const struct kernel_row *row = fuse_row(g, node);
-        c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
+        c.fusable[node->id] = row && row->flags & KERNEL_ELEMENTWISE;
     }
-    for (size_t i = 0; i < n; i++)
-        if (c.fusable[g->order[i]])
-            count_kept(&c, graph_node(g->graph, g->order[i]));
+    graph_each_ordered(node, g->graph, g->order) {
+        if (c.fusable[node->id])
+            count_kept(&c, node);
+    }
     for (size_t i = n; i-- > 0;)
         if (c.fusable[g->order[i]] && g->end[g->order[i]] < 0)
             g->n_gone += claim_chain(&c, graph_node(g->graph, g->order[i])) - 1;

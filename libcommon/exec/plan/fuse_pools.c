@@ -54,7 +54,8 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
     bool fits = node_is(pool, places_of(grad)->pool) && !g->bound[pool->id] &&
                 edge_equal(pool->inputs[0], grad->inputs[0]) && fuse_attrs_agree(pool, grad) &&
                 fuse_same_place(pool, grad) && shape_is_known(&grad->outputs[0].shape) &&
-                shape_is_known(&pool->outputs[0].shape) && !fuse_source(g, grad->inputs[0])->is_ref;
+                shape_is_known(&pool->outputs[0].shape) &&
+                !graph_output(g->graph, grad->inputs[0])->is_ref;
     return fits && is_countable(pool) && has_kernels(g, grad) ? pool : NULL;
 }
 
@@ -76,22 +77,21 @@ void fuse_pools_find(struct fuse_groups *g)
     p->pool = arena_array(&g->memory, n, sizeof *p->pool);
     p->places = arena_array(&g->memory, n, sizeof *p->places);
     p->masked = arena_array(&g->memory, n, sizeof *p->masked);
-    for (size_t i = 0; i + 1 < n; i++) {
-        const struct node *pool = p->pool[i] = pool_of(g, graph_node(g->graph, (int)i));
+    graph_each(grad, g->graph) {
+        const struct node *pool = p->pool[grad->id] = pool_of(g, grad);
         if (pool)
             n_grads[pool->id]++;
     }
-    for (size_t i = 0; i + 1 < n; i++) {
-        const struct node *grad = graph_node(g->graph, (int)i), *pool = p->pool[i];
+    graph_each(grad, g->graph) {
+        const struct node *pool = p->pool[grad->id], *mask = g->taker[grad->id];
         if (!pool)
             continue;
-        const struct node *mask = g->taker[i];
         bool masked = n_grads[pool->id] == 1 && is_mask(g, grad, mask);
         p->places[pool->id] = places_of(grad);
         p->masked[pool->id] = masked;
         g->end[pool->id] = pool->id;
-        g->end[i] = masked ? mask->id : (int)i;
-        g->end[g->end[i]] = g->end[i];
+        int end = masked ? mask->id : grad->id;
+        g->end[grad->id] = g->end[end] = end;
         g->n_gone++;
     }
 }

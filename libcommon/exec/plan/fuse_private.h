@@ -66,10 +66,13 @@ static inline bool fuse_is_mark(const char *name)
     return name[0] == '_';
 }
 
-static inline const struct node_output *fuse_source(const struct fuse_groups *groups,
-                                                    struct edge edge)
+/* Returns whether the node has marks. An update may be joined with others in spite of a colocation.
+ */
+bool fuse_has_marks(const struct node *node, bool is_update);
+
+static inline bool fuse_is_update(const struct node *node)
 {
-    return &graph_node(groups->graph, edge.node)->outputs[edge.slot];
+    return node->op->def->descent.gradient > 0;
 }
 
 /* The row of the node's kernel; NULL: it has none. */

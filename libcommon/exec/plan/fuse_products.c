@@ -79,7 +79,8 @@ void fuse_products_describe(struct fuse_groups *g, const struct node *end, struc
 
 void fuse_products_find(struct fuse_groups *g)
 {
-    for (size_t i = 0; i < g->graph->nodes.n; i++)
-        if (whole_op(g, graph_node(g->graph, (int)i)))
-            claim(g, graph_node(g->graph, (int)i));
+    graph_each(node, g->graph) {
+        if (whole_op(g, node))
+            claim(g, node);
+    }
 }

@@ -68,7 +68,7 @@ static bool is_worth(const struct fuse_groups *g, const struct node *sum, int n)
     bool fits = n && n_others <= 1 && sum->n_inputs > 1;
     list_inputs(g, sum, &inputs);
     for (int i = 0; fits && i < (int)inputs.n; i++) {
-        const struct shape *shape = &fuse_source(g, inputs.items[i])->shape;
+        const struct shape *shape = &graph_output(g->graph, inputs.items[i])->shape;
         fits =
             shape_is_known(shape) && (i >= n_others || shape_equal(shape, &sum->outputs[0].shape));
         if (fits && i >= n_others && (n > 1 || g->uses[inputs.items[i].node] == 1))
@@ -101,9 +101,7 @@ static void claim(struct fuse_groups *g, const struct node *sum)
 /* The op that is such an update; NULL: none, or the node has marks besides its colocation. */
 static const char *updating_op(const struct fuse_groups *g, const struct node *node)
 {
-    bool fits = node->op->def->descent.gradient > 0;
-    for (int i = 0; i < node->n_attrs && fits; i++)
-        fits = !fuse_is_mark(node->attrs[i].name) || !strcmp(node->attrs[i].name, "_class");
+    bool fits = fuse_is_update(node) && !fuse_has_marks(node, true);
     const struct kernel_row *row = fits ? fuse_row(g, node) : NULL;
     return row ? row->with_product : NULL;
 }
@@ -129,9 +127,9 @@ static bool can_update_by(const struct fuse_groups *g, const struct node *produc
                 shape_equal(&product->outputs[0].shape, &update->outputs[0].shape);
     for (int i = 0; i < product->n_inputs && fits; i++)
         fits = !shown[product->inputs[i].node] &&
-               shape_is_known(&fuse_source(g, product->inputs[i])->shape);
+               shape_is_known(&graph_output(g->graph, product->inputs[i])->shape);
     return fits && node_bool(product, "transpose_a") && !node_bool(product, "transpose_b") &&
-           fuse_source(g, product->inputs[0])->shape.dims[0] <= INNER_MOST;
+           graph_output(g->graph, product->inputs[0])->shape.dims[0] <= INNER_MOST;
 }
 
 static void claim_update(struct fuse_groups *g, const struct node *update, const bool *shown)
@@ -188,8 +186,7 @@ void fuse_sums_describe(struct fuse_groups *g, const struct node *sum, struct no
 void fuse_sums_find(struct fuse_groups *g)
 {
     const bool *shown = NULL;
-    for (size_t i = 0; i < g->graph->nodes.n; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
+    graph_each(node, g->graph) {
         if (updating_op(g, node)) {
             shown = shown ? shown : find_shown(g);
             claim_update(g, node, shown);

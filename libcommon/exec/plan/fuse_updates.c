@@ -39,16 +39,11 @@ struct updates {
 #define GRADIENT_BYTES_MAX (2 << 20)
 #define CAUSES_MAX 8192 /* with more, nothing is joined: sets grow with their square */
 
-static bool is_update(const struct node *node)
-{
-    return node->op->def->descent.gradient > 0;
-}
-
 /* The op, by the row of the node's kernel, that updates several variables, or by narrower
  * gradients; NULL: there is none. */
 static const char *joined_op(const struct fuse_groups *g, const struct node *node)
 {
-    const struct kernel_row *row = is_update(node) ? fuse_row(g, node) : NULL;
+    const struct kernel_row *row = fuse_is_update(node) ? fuse_row(g, node) : NULL;
     return row ? fuse_known_op(g, row->with_others) : NULL;
 }
 
@@ -59,16 +54,17 @@ static struct edge gradient_of(const struct fuse_groups *g, const struct node *u
     struct edge given = update->inputs[update->op->def->descent.gradient];
     const struct node *cast = graph_node(g->graph, fuse_gradient(g, update).node);
     if (cast->op->def->identity.when != SAME_TYPE || !fuse_is_own(g, cast, update) ||
-        fuse_source(g, cast->inputs[0])->is_ref) /* it is read when the Cast runs */
+        graph_output(g->graph, cast->inputs[0])->is_ref) /* it is read when the Cast runs */
         return given;
-    enum dtype to = fuse_source(g, given)->type, from = fuse_source(g, cast->inputs[0])->type;
+    enum dtype to = graph_output(g->graph, given)->type,
+               from = graph_output(g->graph, cast->inputs[0])->type;
     bool is_narrow = to == FLOAT32 && dtype_is_floating(from) && dtype_bytes(from) == 2;
     return is_narrow ? cast->inputs[0] : given;
 }
 
 static bool is_narrow(const struct fuse_groups *g, const struct node *update)
 {
-    return fuse_source(g, gradient_of(g, update))->type != update->outputs[0].type;
+    return graph_output(g->graph, gradient_of(g, update))->type != update->outputs[0].type;
 }
 
 /* ---- what runs in one step: all of a plan's graph, which has no entries ---- */
@@ -106,11 +102,11 @@ static int number_causes(struct updates *u)
     for (size_t i = 0; i < u->access.accesses.n; i++)
         if (u->access.accesses.items[i].write)
             u->cause[u->access.accesses.items[i].node] = 0;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (u->cause[i] < 0 && !node_has(node, OP_CONTROL_FLOW | OP_ASYNC | OP_SHAPED_BY_DATA))
+    graph_each(node, graph) {
+        if (u->cause[node->id] < 0 &&
+            !node_has(node, OP_CONTROL_FLOW | OP_ASYNC | OP_SHAPED_BY_DATA))
             continue;
-        u->cause[i] = n;
+        u->cause[node->id] = n;
         n += node_has(node, OP_CONTROL_FLOW) ? node->n_outputs + 1 : 1;
     }
     return n;
@@ -121,8 +117,7 @@ static int number_causes(struct updates *u)
 static void find_causes(struct updates *u)
 {
     const struct fuse_groups *g = u->groups;
-    for (size_t i = 0; i < g->graph->nodes.n; i++) {
-        const struct node *node = graph_node(g->graph, g->order[i]);
+    graph_each_ordered(node, g->graph, g->order) {
         int led = SET_EMPTY, reached = SET_EMPTY;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             struct edge edge = node_dependency(node, k);
@@ -168,8 +163,9 @@ static bool wants_joined(const struct fuse_groups *g, const struct node *update)
 
 static bool is_small(const struct updates *u, const struct node *node)
 {
-    const struct node_output *gradient = fuse_source(u->groups, gradient_of(u->groups, node));
-    const struct node_output *updated = fuse_source(u->groups, node->inputs[0]);
+    const struct node_output *gradient =
+        graph_output(u->groups->graph, gradient_of(u->groups, node));
+    const struct node_output *updated = graph_output(u->groups->graph, node->inputs[0]);
     return wants_joined(u->groups, node) && shape_is_known(&gradient->shape) &&
            shape_equal(&gradient->shape, &updated->shape) &&
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
@@ -196,11 +192,9 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
 static bool may_change(const struct updates *u, const struct node *node)
 {
     const struct fuse_groups *g = u->groups;
-    bool is_known = g->named[node->id] ||
+    bool is_known = g->named[node->id] || fuse_has_marks(node, true) ||
                     g->uses[node->id] != arrival_set_count(&u->nodes, u->waiters[node->id]);
-    for (int k = 0; k < node->n_attrs; k++)
-        is_known |= fuse_is_mark(node->attrs[k].name) && strcmp(node->attrs[k].name, "_class") != 0;
-    return is_update(node) && !is_known && keeps_apart(u, node) && joined_op(g, node);
+    return fuse_is_update(node) && !is_known && keeps_apart(u, node) && joined_op(g, node);
 }
 
 /* ---- which are alike ---- */
@@ -221,8 +215,8 @@ static bool are_alike(const struct updates *u, const struct node *x, const struc
 {
     if (x->op != y->op || !fuse_same_place(x, y) || u->waiters[x->id] != u->waiters[y->id] ||
         u->led[x->id] != u->led[y->id] || !is_small(u, y) ||
-        fuse_source(u->groups, gradient_of(u->groups, x))->type !=
-            fuse_source(u->groups, gradient_of(u->groups, y))->type)
+        graph_output(u->groups->graph, gradient_of(u->groups, x))->type !=
+            graph_output(u->groups->graph, gradient_of(u->groups, y))->type)
         return false;
     for (int i = 0; i < x->n_attrs; i++) {
         const struct attr *attr = &x->attrs[i];
@@ -241,17 +235,17 @@ static bool are_alike(const struct updates *u, const struct node *x, const struc
 static void look_at_all(struct updates *u)
 {
     const struct graph *graph = u->groups->graph;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         access_add_node(&u->access, graph, u->variable, node);
         for (int k = 0; k < node->n_controls; k++)
-            if (is_update(graph_node(graph, node->controls[k]))) {
+            if (fuse_is_update(graph_node(graph, node->controls[k]))) {
                 int *waiters = &u->waiters[node->controls[k]];
                 *waiters = arrival_set_with(&u->nodes, *waiters, node->id);
             }
     }
     vec_each(access, &u->access.accesses) {
-        u->updated[access->variable] |= access->write && is_update(graph_node(graph, access->node));
+        u->updated[access->variable] |=
+            access->write && fuse_is_update(graph_node(graph, access->node));
     }
 }
 
@@ -277,9 +271,10 @@ static void look_for_updates(struct updates *u)
     find_causes(u);
     if (has_race(u))
         return;
-    for (size_t i = 0; i + 1 < n; i++)
-        if (may_change(u, graph_node(g->graph, g->order[i])))
-            vec_push(&u->updates, g->order[i]);
+    graph_each_ordered(node, g->graph, g->order) {
+        if (may_change(u, node))
+            vec_push(&u->updates, node->id);
+    }
 }
 
 /* ---- groups ---- */
@@ -339,7 +334,7 @@ void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
     for (int part = 0; part < N_PARTS; part++)
         for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
             const struct node *update = graph_node(groups->graph, i);
-            bool is_part = groups->end[i] == end->id && is_update(update);
+            bool is_part = groups->end[i] == end->id && fuse_is_update(update);
             for (int k = 0; k < update->n_inputs && is_part; k++)
                 if (part_of_input(update, k) == (enum input_part)part) {
                     vec_push(&inputs,
@@ -350,7 +345,7 @@ void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
     const struct attr_value *nesterov = node_attr(end, "use_nesterov");
     struct attr attrs[] = {
         /* sorted by name, as a node's are */
-        {"G", attr_type(fuse_source(groups, gradient_of(groups, end))->type)},
+        {"G", attr_type(graph_output(groups->graph, gradient_of(groups, end))->type)},
         {"M", attr_int(n[SLOTS])},
         {"N", attr_int(n[VARIABLES])},
         {"S", attr_int(n[SCALARS])},
@@ -368,9 +363,8 @@ void fuse_updates_find(struct fuse_groups *g)
 {
     struct updates u = {.groups = g};
     bool joins = false; /* on devices that never ask for it, such as the CPU, nothing is searched */
-    for (size_t i = 0; i < g->graph->nodes.n && !joins; i++) {
-        const struct node *node = graph_node(g->graph, (int)i);
-        joins = joined_op(g, node) && (is_narrow(g, node) || wants_joined(g, node));
+    graph_each(node, g->graph) {
+        joins |= joined_op(g, node) && (is_narrow(g, node) || wants_joined(g, node));
     }
     if (!joins)
         return;

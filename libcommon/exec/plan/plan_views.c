@@ -18,12 +18,17 @@
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/region.h"
 
+/* What others want of an item. */
+struct wanted {
+    bool value;        /* some item has it as an input */
+    bool value_chosen; /* control flow does */
+    bool end;          /* others wait for it to be over */
+};
+
 struct views {
     struct plan *plan;
-    bool *is_taken;  /* by value: some item has it as an input */
-    bool *is_needed; /* by item: others wait for it to be over */
-    bool *is_chosen; /* by item: control flow takes its value */
-    int *source;     /* by value: for a view that does not run, what it views; else -1 */
+    struct wanted *wanted; /* by item */
+    int *source;           /* by value: for a view that does not run, what it views; else -1 */
 };
 
 /* ---- which ---- */
@@ -62,23 +67,18 @@ static bool can_go_from_dataflow(const struct views *s, const struct item *item)
 {
     const struct value *from = &s->plan->values.items[item->in[0]];
     return from->kind == VALUE_COMPUTED && from->item >= 0 && !item->n_controls && !item->after.n &&
-           !s->is_needed[item - s->plan->items.items];
+           !s->wanted[item - s->plan->items.items].end;
 }
 
-static void view_item(struct views *s, const struct item *item)
+static void find_wanted(struct views *s, int id)
 {
+    const struct item *item = &s->plan->items.items[id];
     bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
-    for (int i = 0; i < item->n_in; i++) {
-        int from = item->in[i] < 0 ? -1 : s->plan->values.items[item->in[i]].item;
-        if (item->in[i] >= 0)
-            s->is_taken[item->in[i]] = true;
-        if (from >= 0 && is_flow)
-            s->is_chosen[from] = true;
+    for (struct before b = {0}; !item->removed && plan_next_before(s->plan, id, &b);) {
+        s->wanted[b.item].value |= b.slot >= 0;
+        s->wanted[b.item].value_chosen |= b.slot >= 0 && is_flow;
+        s->wanted[b.item].end |= b.slot < 0;
     }
-    for (int i = 0; i < item->n_controls; i++)
-        s->is_needed[item->controls[i]] = true;
-    for (size_t i = 0; i < item->after.n; i++)
-        s->is_needed[item->after.items[i]] = true;
 }
 
 /* ---- removal ---- */
@@ -108,8 +108,8 @@ static bool resolve(struct views *s, struct item *item)
 {
     for (int i = 0; i < item->n_in; i++)
         see_through(s, item, i);
-    if (!is_view(s->plan, item) || !s->is_taken[item->out[0]] ||
-        s->is_chosen[item - s->plan->items.items] ||
+    const struct wanted *wanted = &s->wanted[item - s->plan->items.items];
+    if (!is_view(s->plan, item) || !wanted->value || wanted->value_chosen ||
         !(plan_has_order(s->plan, item->frame) ? can_go_from_order(s->plan, item)
                                                : can_go_from_dataflow(s, item)))
         return false;
@@ -178,16 +178,14 @@ void plan_resolve_views(struct plan *plan, bool in_order)
         options->check_numerics)
         return;
     struct views s = {.plan = plan,
-                      .is_taken = arena_array(&memory, plan->values.n + 1, sizeof *s.is_taken),
-                      .is_needed = arena_array(&memory, plan->items.n + 1, sizeof *s.is_needed),
-                      .is_chosen = arena_array(&memory, plan->items.n + 1, sizeof *s.is_chosen),
+                      .wanted = arena_array(&memory, plan->items.n + 1, sizeof *s.wanted),
                       .source = arena_array(&memory, plan->values.n + 1, sizeof *s.source)};
     memset(s.source, -1, plan->values.n * sizeof *s.source);
     for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
-            view_item(&s, &plan->items.items[i]);
-    for (size_t i = 0; i < plan->wishes.n; i++)
-        s.is_needed[plan->wishes.items[i].from] = s.is_needed[plan->wishes.items[i].to] = true;
+        find_wanted(&s, (int)i);
+    vec_each(wish, &plan->wishes) {
+        s.wanted[wish->from].end = s.wanted[wish->to].end = true;
+    }
     if (in_order)
         resolve_order(&s, &memory);
     for (size_t i = 0; !in_order && i < plan->items.n; i++)

@@ -42,8 +42,6 @@ struct order {
     struct plan *plan;
     struct access_graph graph;
     int *first_access;      /* by item, and one more; accesses are sorted by item */
-    use_vec use_of;         /* by access: its first use */
-    int *first_alias;       /* by alias: the first of its chain */
     struct edge *reads_for; /* by item: the item and input that it reads for; else itself, -1 */
     struct arena memory;
 };
@@ -121,32 +119,22 @@ static void add_access(struct order *o, const struct use *use)
     bool has_value = !item->refs || !item->refs[use->input];
     struct access access = {.variable = use->variable->id,
                             .node = use->item,
+                            .input = use->input,
                             .write = use->write,
                             .copies = has_value && !frame,
                             .taken =
                                 add_places(o, (int)o->graph.accesses.n, use->item, use->input)};
-    vec_push_in(&o->memory, &o->use_of, *use);
     vec_push(&o->graph.accesses, access);
 }
 
-/* Finds the first alias of each chain. An alias has a larger number than the value it stands
- * for. */
-static void find_first_aliases(struct order *o)
-{
-    const struct value *values = o->plan->values.items;
-    o->first_alias = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->first_alias);
-    for (int v = 0; v < (int)o->plan->values.n; v++)
-        if (values[v].alias_of >= 0)
-            o->first_alias[v] =
-                values[values[v].alias_of].alias_of < 0 ? v : o->first_alias[values[v].alias_of];
-}
-
-/* Adds the item as a user of another item's read. */
+/* Adds the item as a user of the read that made the first alias of the chain. */
 static void add_user(struct order *o, const struct use *use)
 {
-    const struct plan *plan = o->plan;
-    int alias = o->first_alias[plan->items.items[use->item].in[use->input]];
-    int reader = plan->values.items[alias].item;
+    const struct value *values = o->plan->values.items;
+    int alias = o->plan->items.items[use->item].in[use->input];
+    while (values[values[alias].alias_of].alias_of >= 0)
+        alias = values[alias].alias_of;
+    int reader = values[alias].item;
     for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
         const struct access *access = &o->graph.accesses.items[i];
         if (!access->write && access->variable == use->variable->id)
@@ -154,24 +142,19 @@ static void add_user(struct order *o, const struct use *use)
     }
 }
 
+/* An alias is made by an item before its users. */
 static void add_accesses(struct order *o)
 {
     size_t n_items = o->plan->items.n;
     find_readers(o);
-    find_first_aliases(o);
     o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
     for (size_t item = 0; item < n_items; item++) {
         o->first_access[item] = (int)o->graph.accesses.n;
         vec_each(use, &o->plan->items.items[item].uses) {
-            if (!is_of_alias(o->plan, use))
-                add_access(o, use);
-        }
-    }
-    o->first_access[n_items] = (int)o->graph.accesses.n;
-    vec_each(item, &o->plan->items) {
-        vec_each(use, &item->uses) {
             if (is_of_alias(o->plan, use))
                 add_user(o, use);
+            else
+                add_access(o, use);
         }
     }
 }
@@ -213,8 +196,9 @@ static void describe(struct order *o)
             if (!items[b.item].removed)
                 vec_push(&o->graph.edges, ((struct access_edge){b.item, i}));
     }
-    for (size_t i = 0; i < o->plan->wishes.n; i++)
-        vec_push(&o->graph.wishes, o->plan->wishes.items[i]);
+    vec_each(wish, &o->plan->wishes) {
+        vec_push(&o->graph.wishes, *wish);
+    }
     o->graph.n = (int)n;
     o->graph.names = names;
     add_frames(o);
@@ -234,13 +218,13 @@ static void find_roots(struct plan *plan)
 }
 
 /* Puts the copy in place of the variable's value, in the item and in aliases among its outputs. */
-static void use_copy(struct plan *plan, const struct use *use, int copy)
+static void use_copy(struct plan *plan, int id, const struct variable *variable, int copy)
 {
-    struct item *item = &plan->items.items[use->item];
+    struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++) {
         int v = item->in[k];
         const struct value *value = v < 0 ? NULL : &plan->values.items[v];
-        if (!value || value->kind != VALUE_VARIABLE || value->variable != use->variable ||
+        if (!value || value->kind != VALUE_VARIABLE || value->variable != variable ||
             (item->refs && item->refs[k]))
             continue;
         for (int i = 0; i < item->n_out; i++) {
@@ -252,21 +236,27 @@ static void use_copy(struct plan *plan, const struct use *use, int copy)
     }
 }
 
-static void add_copy(struct plan *plan, const struct use *use, const struct access_copy *around)
+static void put_after(struct plan *plan, int item, int before)
 {
-    int copy = plan_add_copy(plan, plan->items.items[use->item].in[use->input]);
+    vec_push_in(&plan->memory, &plan->items.items[item].after, before);
+}
+
+static void add_copy(struct plan *plan, const struct access *read, const struct access_copy *around)
+{
+    int v = plan->items.items[read->node].in[read->input], copy = plan_add_copy(plan, v);
     int id = plan->values.items[copy].item;
-    use_copy(plan, use, copy);
+    use_copy(plan, read->node, plan->values.items[v].variable, copy);
     if (around->after >= 0)
-        vec_push_in(&plan->memory, &plan->items.items[id].after, around->after);
-    vec_push_in(&plan->memory, &plan->items.items[around->before].after, id);
+        put_after(plan, id, around->after);
+    put_after(plan, around->before, id);
 }
 
 static void add_orders(struct plan *plan, const access_edge_vec *edges)
 {
-    for (size_t i = 0; i < edges->n; i++)
-        vec_push_in(&plan->memory, &plan->items.items[edges->items[i].to].after,
-                    edges->items[i].from);
+    vec_each(edge, edges) {
+        if (edge->to >= 0)
+            put_after(plan, edge->to, edge->from);
+    }
 }
 
 static int order_all(struct order *o, struct error *err)
@@ -279,18 +269,16 @@ static int order_all(struct order *o, struct error *err)
     add_orders(plan, &found.edges);
     for (size_t i = 0; !code && i < found.copies.n; i++) {
         const struct access_copy *copy = &found.copies.items[i];
-        add_copy(plan, &o->use_of.items[copy->access], copy);
+        add_copy(plan, &o->graph.accesses.items[copy->access], copy);
     }
     if (!code && found.copies.n) {
         find_roots(plan);
         find_uses(plan);
     }
-    for (size_t i = 0; i < found.refused.n; i++) /* drops wishes that contradict something */
-        o->graph.wishes.items[found.refused.items[i]].to = -1;
-    for (size_t i = 0; i < o->graph.wishes.n && !code; i++)
-        if (o->graph.wishes.items[i].to >= 0)
-            vec_push_in(&plan->memory, &plan->items.items[o->graph.wishes.items[i].to].after,
-                        o->graph.wishes.items[i].from);
+    vec_each(wish, &found.refused) {
+        o->graph.wishes.items[*wish].to = -1;
+    }
+    add_orders(plan, &o->graph.wishes);
     access_order_release(&found);
     access_graph_release(&o->graph);
     return code;

@@ -15,12 +15,12 @@
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/region.h"
 
-static int writes_first(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
     const struct variable_lock *x = a, *y = b;
     if (x->variable->id != y->variable->id)
         return x->variable->id < y->variable->id ? -1 : 1;
-    return (int)y->write - (int)x->write;
+    return x->from != y->from ? x->from - y->from : (int)y->write - (int)x->write;
 }
 
 /* Keeps one lock for each variable, by id; a write covers the reads of the same item. */
@@ -28,7 +28,7 @@ static void sort_locks(variable_lock_vec *locks)
 {
     size_t n = 0;
     if (locks->n)
-        qsort(locks->items, locks->n, sizeof *locks->items, writes_first);
+        qsort(locks->items, locks->n, sizeof *locks->items, by_id);
     for (size_t i = 0; i < locks->n; i++)
         if (!n || locks->items[i].variable != locks->items[n - 1].variable)
             locks->items[n++] = locks->items[i];
@@ -44,37 +44,19 @@ static void add_locks(struct plan *plan, const variable_lock_vec *more, variable
 
 /* ---- of a whole plan ---- */
 
-/* Makes spans of the items' own locks. Consecutive reads without a write between them are one. */
-static void collect_spans(struct plan *plan, struct arena *memory, variable_lock_vec *spans)
+/* Takes over the items' own locks, by id, then by position. */
+static void collect_locks(struct plan *plan, struct arena *memory, variable_lock_vec *locks)
 {
-    int n_ids = 0;
-    for (size_t i = 0; i < plan->values.n; i++)
-        if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
-            n_ids = plan->values.items[i].variable->id + 1;
-    int *last = arena_array(memory, (size_t)n_ids + 1, sizeof *last); /* span + 1, by variable */
     for (int position = 0; position < plan->n_order; position++) {
         struct item *item = &plan->items.items[plan->order[position]];
         vec_each(lock, &item->locks) {
-            int at = last[lock->variable->id] - 1;
-            if (at >= 0 && !lock->write && !spans->items[at].write) {
-                spans->items[at].to = position;
-                continue;
-            }
             lock->from = lock->to = position;
-            vec_push_in(memory, spans, *lock);
-            last[lock->variable->id] = (int)spans->n;
+            vec_push_in(memory, locks, *lock);
         }
         item->locks.n = 0;
     }
-}
-
-/* Larger ids come first; spans of one variable are in their order. */
-static int larger_first(const void *a, const void *b)
-{
-    const struct variable_lock *x = a, *y = b;
-    if (x->variable->id != y->variable->id)
-        return x->variable->id > y->variable->id ? -1 : 1;
-    return x->from < y->from ? -1 : x->from > y->from;
+    if (locks->n)
+        qsort(locks->items, locks->n, sizeof *locks->items, by_id);
 }
 
 /* Returns the last position up to `position` at which no lock is held from before: the wanted lock
@@ -86,50 +68,53 @@ static int begin_of(int *begin, int position)
     return position;
 }
 
-/* Hoists spans that begin while a lock of a larger id is held, and joins spans of one variable that
- * overlap then. Only larger ids move a span, so each is final when the next smaller id is looked
- * at. `begin` is a union-find over positions; one with a lock held is joined to the one before
- * it. */
-static void hoist(variable_lock_vec *spans, int n_positions, struct arena *memory)
+/* Makes spans of the locks of one variable: consecutive reads without a write between them are one.
+ * A span that begins while a lock of a larger id is held is hoisted; those that overlap then are
+ * joined. What became part of another one has no variable any more. */
+static void join_locks(struct variable_lock *locks, struct variable_lock *end, int *begin)
 {
-    int *begin = arena_array(memory, (size_t)n_positions + 1, sizeof *begin);
-    size_t n = 0;
-    for (int i = 0; i < n_positions; i++)
-        begin[i] = i;
-    for (size_t i = 0, end; i < spans->n; i = end) {
-        size_t first = n;
-        for (end = i; end < spans->n && spans->items[end].variable == spans->items[i].variable;
-             end++) {
-            struct variable_lock span = spans->items[end];
-            span.from = begin_of(begin, span.from);
-            if (n > first && spans->items[n - 1].to >= span.from) {
-                spans->items[n - 1].to = span.to;
-                spans->items[n - 1].write |= span.write;
-            } else {
-                spans->items[n++] = span;
-            }
+    struct variable_lock *span = NULL;
+    bool reads = false;
+    for (struct variable_lock *lock = locks; lock < end; lock++) {
+        bool goes_on = reads && !lock->write;
+        reads = !lock->write;
+        lock->from = begin_of(begin, lock->from);
+        if (!goes_on && !(span && span->to >= lock->from)) {
+            span = lock;
+            continue;
         }
-        for (size_t k = first; k < n; k++)
-            for (int at = spans->items[k].to; (at = begin_of(begin, at)) > spans->items[k].from;)
-                begin[at] = at - 1;
+        span->to = lock->to;
+        span->write |= lock->write;
+        lock->variable = NULL;
     }
-    spans->n = n;
 }
 
+/* Only larger ids move a span, so each is final when the next smaller id is looked at. `begin` is a
+ * union-find over positions; one with a lock held is joined to the one before it. */
 static void find_spans(struct plan *plan)
 {
     struct region_item *order = plan->frames.items[0].order.items;
     struct arena memory = ARENA_INIT;
-    variable_lock_vec spans = VEC_INIT;
-    collect_spans(plan, &memory, &spans);
-    if (spans.n)
-        qsort(spans.items, spans.n, sizeof *spans.items, larger_first);
-    hoist(&spans, plan->n_order, &memory);
-    for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
-        struct variable_lock span = spans.items[i];
-        vec_push_in(&plan->memory, &plan->items.items[plan->order[span.from]].locks, span);
-        vec_push_in(&plan->memory, &plan->items.items[plan->order[span.to]].gives, span);
-        order[span.from].locks = order[span.to].locks = true;
+    variable_lock_vec locks = VEC_INIT;
+    int *begin = arena_array(&memory, (size_t)plan->n_order + 1, sizeof *begin);
+    for (int i = 0; i < plan->n_order; i++)
+        begin[i] = i;
+    collect_locks(plan, &memory, &locks);
+    for (struct variable_lock *all = locks.items, *end = all + locks.n, *first; end > all;
+         end = first) {
+        for (first = end - 1; first > all && first[-1].variable == end[-1].variable;)
+            first--;
+        join_locks(first, end, begin);
+        for (struct variable_lock *span = first; span < end; span++)
+            for (int at = span->to; span->variable && (at = begin_of(begin, at)) > span->from;)
+                begin[at] = at - 1;
+    }
+    vec_each(span, &locks) {
+        if (!span->variable)
+            continue;
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->from]].locks, *span);
+        vec_push_in(&plan->memory, &plan->items.items[plan->order[span->to]].gives, *span);
+        order[span->from].locks = order[span->to].locks = true;
     }
     arena_release(&memory);
 }

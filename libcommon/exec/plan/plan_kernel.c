@@ -7,27 +7,13 @@
 #include "exec/step/collective_kernel.h"
 #include "exec/step/rendezvous.h"
 
-struct scratch_arrays { /* the arrays that a kernel_setup points to */
-    struct node_output *in_types;
-    const struct tensor **in_values;
-    const struct layout **in_layouts;
-    struct kernel_output *out;
-};
-
-static bool fill_inputs(const struct plan *plan, const struct item *item, struct scratch_arrays *a)
+bool plan_has_known_shapes(const struct plan *plan, const struct node *node)
 {
     bool known = true;
-    for (int i = 0; i < item->n_in; i++) {
-        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
-        struct edge edge = item->node ? item->node->inputs[i] : EDGE_NONE;
-        a->in_types[i] = item->node ? graph_node(plan->graph, edge.node)->outputs[edge.slot]
-                                    : (struct node_output){value->type, false, value->shape};
-        known = known && shape_is_known(&a->in_types[i].shape);
-        if (!value)
-            continue;
-        a->in_layouts[i] = value->layout;
-        a->in_values[i] = plan_host_constant(plan, item->in[i]);
-    }
+    for (int i = 0; known && i < node->n_inputs; i++)
+        known = shape_is_known(&graph_output(plan->graph, node->inputs[i])->shape);
+    for (int i = 0; known && i < node->n_outputs; i++)
+        known = shape_is_known(&node->outputs[i].shape);
     return known;
 }
 
@@ -105,14 +91,17 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
     const struct node *node = item->node;
     size_t n_in = (size_t)item->n_in + 1;
     struct arena arena = ARENA_INIT;
-    struct scratch_arrays a = {arena_array(&arena, n_in, sizeof *a.in_types),
-                               arena_array(&arena, n_in, sizeof *a.in_values),
-                               arena_array(&arena, n_in, sizeof *a.in_layouts),
-                               arena_array(&arena, (size_t)item->n_out + 1, sizeof *a.out)};
-    bool known = fill_inputs(plan, item, &a);
-    const struct node_output *out_types = node ? node->outputs : a.in_types; /* for a relayout */
-    for (int i = 0; i < item->n_out; i++)
-        known = known && shape_is_known(&out_types[i].shape);
+    struct node_output *in_types = arena_array(&arena, n_in, sizeof *in_types);
+    const struct tensor **in_values = arena_array(&arena, n_in, sizeof *in_values);
+    const struct layout **in_layouts = arena_array(&arena, n_in, sizeof *in_layouts);
+    struct kernel_output *out = arena_array(&arena, (size_t)item->n_out + 1, sizeof *out);
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
+        in_types[i] = node ? *graph_output(plan->graph, node->inputs[i])
+                           : (struct node_output){value->type, false, value->shape};
+        in_layouts[i] = value ? value->layout : NULL;
+        in_values[i] = value ? plan_host_constant(plan, item->in[i]) : NULL;
+    }
     struct kernel_setup setup = {.node = node,
                                  .row = item->row,
                                  .form = item->code ? item->code->form : 0,
@@ -120,18 +109,18 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .variables = plan->options.variables,
                                  .n_in = item->n_in,
                                  .n_out = item->n_out,
-                                 .in_types = a.in_types,
-                                 .out_types = out_types,
-                                 .in_values = a.in_values,
-                                 .in_layouts = a.in_layouts,
-                                 .shapes_known = known,
+                                 .in_types = in_types,
+                                 .out_types = node ? node->outputs : in_types,
+                                 .in_values = in_values,
+                                 .in_layouts = in_layouts,
+                                 .shapes_known = !node || plan_has_known_shapes(plan, node),
                                  .threads = plan_team(plan),
                                  .deterministic = plan->options.device->deterministic,
                                  /* non-finite values must be found where they arise */
                                  .exact =
                                      plan->options.device->exact || plan->options.check_numerics,
                                  .layouts = (item->flags & KERNEL_LAYOUT) != 0,
-                                 .out = a.out,
+                                 .out = out,
                                  .name = item->kernel,
                                  .err = err};
     int (*prepare)(struct kernel_setup * setup) =
@@ -141,7 +130,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
         item->state = setup.state;
         item->kernel = setup.name;
         item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
-        code = take_outputs(plan, item, a.out, err);
+        code = take_outputs(plan, item, out, err);
     }
     if (code) {
         item->state = setup.state;

@@ -233,18 +233,6 @@ static void bind_outputs(struct plan *plan, struct item *item)
 
 /* ---- all nodes ---- */
 
-static bool has_known_shapes(const struct plan *plan, const struct node *node)
-{
-    bool known = true;
-    for (int i = 0; known && i < node->n_inputs; i++) {
-        const struct node *from = graph_node(plan->graph, node->inputs[i].node);
-        known = shape_is_known(&from->outputs[node->inputs[i].slot].shape);
-    }
-    for (int i = 0; known && i < node->n_outputs; i++)
-        known = shape_is_known(&node->outputs[i].shape);
-    return known;
-}
-
 static int add_item(struct plan *plan, const struct node *node, struct error *err)
 {
     const struct kernel_row *row =
@@ -258,7 +246,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     item.is_point = (node_has(node, OP_CONTROL_FLOW) && !is_wiring) || row->flags & KERNEL_ASYNC;
     if (plan_hands_over(plan, node))
         item.flags |= KERNEL_ASYNC;
-    if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
+    if (plan->options.no_layouts || item.is_point || !plan_has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
     if (!plan_find_code(plan, &item))
         return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
@@ -376,8 +364,8 @@ static bool leaves(const struct item *item, int input)
 static void mark_sent_variables(struct plan *plan)
 {
     const struct graph *graph = plan->source;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(send, graph) {
+        const struct node *node = send;
         if (!node_is(node, "Send") || !goes_to_another_task(node))
             continue;
         do

@@ -56,7 +56,9 @@ bool item_may_be_dead(const struct plan *plan, int item);
 int plan_add_derived(struct plan *plan, struct item item, int value, bool on_device);
 int plan_add_copy(struct plan *plan, int value);
 
-/* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
+/* plan_kernel.c: */
+bool plan_has_known_shapes(const struct plan *plan, const struct node *node);
+/* Prepares the item's kernel; the item has its inputs and outputs. */
 int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
 void plan_release_state(struct item *item);
 

@@ -26,10 +26,6 @@ static int intern(struct arrival_sets *all)
         known = (int64_t)all->sets.n;
         map_put_number(&all->names, hash, known);
         vec_push(&all->sets, set);
-        int n = 0;
-        for (size_t i = 0; i < all->words; i++)
-            n += __builtin_popcountll(all->scratch[i]);
-        vec_push(&all->counts, n);
     }
     return (int)known;
 }
@@ -46,7 +42,6 @@ void arrival_sets_release(struct arrival_sets *all)
     for (size_t i = 0; i < all->sets.n; i++)
         mem_free(all->sets.items[i]);
     vec_release(&all->sets);
-    vec_release(&all->counts);
     map_release(&all->names);
     mem_free(all->scratch);
 }
@@ -67,6 +62,14 @@ int arrival_set_with(struct arrival_sets *all, int set, int member)
     memcpy(all->scratch, all->sets.items[set], set_bytes(all));
     all->scratch[member / 64] |= (uint64_t)1 << member % 64;
     return intern(all);
+}
+
+int arrival_set_count(const struct arrival_sets *all, int set)
+{
+    int n = 0;
+    for (size_t i = 0; i < all->words; i++)
+        n += __builtin_popcountll(all->sets.items[set][i]);
+    return n;
 }
 
 bool arrival_set_is_less(const struct arrival_sets *all, int a, int b)

@@ -17,7 +17,6 @@
 struct arrival_sets {
     size_t words;         /* of each */
     VEC(uint64_t *) sets; /* by name */
-    VEC(int) counts;      /* of members, by name */
     struct map names;     /* by the hash of a set */
     uint64_t *scratch;
 };
@@ -29,10 +28,7 @@ void arrival_sets_release(struct arrival_sets *all);
 int arrival_set_union(struct arrival_sets *all, int a, int b);
 int arrival_set_with(struct arrival_sets *all, int set, int member);
 
-static inline int arrival_set_count(const struct arrival_sets *all, int set)
-{
-    return all->counts.items[set];
-}
+int arrival_set_count(const struct arrival_sets *all, int set); /* of its members */
 
 static inline bool arrival_set_has(const struct arrival_sets *all, int set, int member)
 {

@@ -13,18 +13,13 @@
 /* Copies a node; a Recv gets the shape that it will receive, if that is known. */
 static void copy_node(struct prune *p, const struct node *node)
 {
-    struct arena *arena = &p->to->arena;
+    struct error ignored = ERROR_INIT; /* the Recv has such an attribute */
     struct node *copy = graph_add_copy(p->to, node);
     p->copy[node->id] = copy->id;
-    if (!p->request->received || !node_is(node, "Recv"))
-        return;
-    size_t n = (size_t)copy->n_attrs;
-    struct attr *attrs = arena_copy(arena, copy->attrs, n * sizeof *attrs);
-    const struct shape *shape = &p->request->received[node->id];
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(attrs[i].name, "shape"))
-            attrs[i].value = attr_shape(arena_copy(arena, shape, sizeof *shape));
-    copy->attrs = attrs;
+    if (p->request->received && node_is(node, "Recv"))
+        graph_set_attr(p->to, copy,
+                       &(struct attr){"shape", attr_shape(&p->request->received[node->id])},
+                       &ignored);
 }
 
 /* ---- small values that are sent together ---- */
@@ -86,13 +81,12 @@ static void copy_nodes(struct prune *p)
 {
     struct map known = MAP_INIT; /* by name of a group */
     VEC(group_members) groups = VEC_INIT;
-    for (size_t i = 0; i < p->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->from, (int)i);
+    graph_each(node, p->from) {
         const char *name = node_group(node);
         int64_t group = (int64_t)groups.n;
-        if (p->needed[i] && !name)
+        if (p->needed[node->id] && !name)
             copy_node(p, node);
-        if (!p->needed[i] || !name)
+        if (!p->needed[node->id] || !name)
             continue;
         name = arena_printf(&p->memory, "%s %s", node->op->def->name, name);
         if (!map_get(&known, name, &group)) {

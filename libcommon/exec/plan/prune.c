@@ -97,18 +97,18 @@ struct edge prune_edge(struct prune *p, struct edge edge)
 
 void prune_connect(struct prune *p)
 {
-    for (size_t i = 0; i < p->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->from, (int)i);
-        if (p->copy[i] < 0)
+    graph_each(node, p->from) {
+        int copy = p->copy[node->id];
+        if (copy < 0)
             continue;
         for (int k = 0; k < node->n_inputs; k++) {
             struct edge source = prune_edge(p, node->inputs[k]); /* it may add a node */
-            graph_node(p->to, p->copy[i])->inputs[p->slot[i] + k] = source;
+            graph_node(p->to, copy)->inputs[p->slot[node->id] + k] = source;
         }
         for (int k = 0; k < node->n_controls; k++) {
             int before = p->copy[copied_node(p, node->controls[k])];
             if (before >= 0 && !feeds_all(&p->fed, graph_node(p->from, node->controls[k])))
-                graph_add_control(p->to, graph_node(p->to, p->copy[i]), before);
+                graph_add_control(p->to, graph_node(p->to, copy), before);
         }
     }
 }

@@ -39,7 +39,6 @@ static void set_role(struct plan *plan, int id)
     if (item->role == ROLE_ENTER) {
         item->is_constant = node_bool(item->node, "is_constant");
         item->child_frame = frames_output(plan->graph_frames, item->node);
-        plan->frames.items[item->child_frame].n_enters++;
     } else if (item->role == ROLE_EXIT) {
         vec_push_in(&plan->memory, &plan->frames.items[item->frame].exits, id);
     }

@@ -157,8 +157,7 @@ static bool enters_with_loop(const struct while_search *s, const struct loop_var
 
 static void check_nodes(struct while_search *s)
 {
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, (int)i);
+    graph_each(node, s->graph) {
         for (int k = 0; k < node->n_inputs; k++)
             check_input(s, node, node->inputs[k]);
         for (int k = 0; k < node->n_controls; k++) {
@@ -167,8 +166,8 @@ static void check_nodes(struct while_search *s)
                 refuse(s, frames_output(s->frames, from));
         }
         check_wishes(s, node);
-        if (s->frames->frame[i] && !can_repeat(s, node))
-            refuse(s, s->frames->frame[i]);
+        if (s->frames->frame[node->id] && !can_repeat(s, node))
+            refuse(s, s->frames->frame[node->id]);
     }
     vec_each(v, &s->frames->variables) {
         s->n_variables[v->frame] += v->merge >= 0;
@@ -184,15 +183,14 @@ static void check_nodes(struct while_search *s)
  * iteration too many, or never. */
 static void check_effects(struct while_search *s, const int *order)
 {
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, order[i]);
+    graph_each_ordered(node, s->graph, order) {
         const struct loop_variable *v = variable_of(s->frames, node->id);
         int depth = s->frames->frames.items[s->frames->frame[node->id]].depth, begun = 0;
         bool merges = v && v->merge == node->id;
-        for (int k = 0; k < node->n_inputs - merges + node->n_controls; k++) {
-            int n = node->n_inputs - merges;
-            int other = s->begun[k < n ? node->inputs[k].node : node->controls[k - n]];
-            begun = other > begun ? other : begun;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int other = s->begun[node_dependency(node, k).node];
+            if (!merges || k != node->n_inputs - 1) /* from the iteration before */
+                begun = other > begun ? other : begun;
         }
         if (v && v->switch_ == node->id && begun == depth - 1)
             begun = depth;
@@ -204,13 +202,11 @@ static void check_effects(struct while_search *s, const int *order)
 
 /* ---- loops that can ---- */
 
-static void add_loop(struct plan *plan, struct plan_frame *loop, const struct graph_frame *f)
+static void add_loop(struct plan *plan, struct plan_frame *loop)
 {
-    size_t n = (size_t)f->n_enters + 1;
+    size_t n = (size_t)loop->n_entered + 1;
     struct arena *memory = &plan->memory;
     loop->is_item = true;
-    loop->n_entered = f->n_enters;
-    loop->first_variable = f->first_variable;
     loop->inputs = arena_array(memory, n, sizeof *loop->inputs);
     loop->kept = arena_array(memory, n, sizeof *loop->kept);
     loop->outputs = arena_array(memory, n, sizeof *loop->outputs);
@@ -237,7 +233,7 @@ static int find_items(struct plan *plan, struct error *err)
     }
     for (size_t i = 1; i < f->frames.n && !code; i++)
         if (!s.refused[access_frame_below(f->parents, FRAME_ROOT, (int)i)])
-            add_loop(plan, &plan->frames.items[i], &f->frames.items[i]);
+            add_loop(plan, &plan->frames.items[i]);
     arena_release(&memory);
     return code;
 }
@@ -246,8 +242,8 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
 {
     const struct plan_options *options = &plan->options;
     bool any = false;
-    for (size_t i = 0; i < plan->graph->nodes.n && !any; i++)
-        any = node_has(graph_node(plan->graph, (int)i), OP_CONTROL_FLOW);
+    graph_each(node, plan->graph)
+        any |= node_has(node, OP_CONTROL_FLOW);
     if (any && frames_new_fed(plan->graph, &plan->fed, &plan->graph_frames, err))
         return err->code;
     size_t n = any ? plan->graph_frames->frames.n : 1;
@@ -259,6 +255,8 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
         struct plan_frame frame = {.name = of->name,
                                    .key = while_key(of->name),
                                    .parallel_iterations = of->parallel_iterations,
+                                   .n_entered = of->n_enters,
+                                   .first_variable = of->first_variable,
                                    .item = -1};
         vec_push_in(&plan->memory, &plan->frames, frame);
     }
@@ -284,11 +282,10 @@ static bool is_of_branch(const struct node *node)
 void plan_find_static(struct plan *plan)
 {
     bool is_whole = plan->options.cut == CUT_WHOLE, in_loops = false, outside = false;
-    for (int i = 0; i < (int)plan->graph->nodes.n; i++) {
-        const struct node *node = graph_node(plan->graph, i);
+    graph_each(node, plan->graph) {
         bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
         if (plan->frames.items[plan_frame_of(plan, node)].is_item) {
-            in_loops |= plan->graph_frames->variable[i] < 0 && is_of_branch(node);
+            in_loops |= plan->graph_frames->variable[node->id] < 0 && is_of_branch(node);
             continue;
         }
         is_whole = is_whole && can_place(plan, node) &&

@@ -97,7 +97,6 @@ struct plan_frame {
     bool has_order; /* one order runs all of it: it is an item, or the plan is whole */
     bool borrows;   /* iterations use arenas of their run, or of the item, not of their own */
     int n_inputs, n_outputs;
-    int n_enters;
     VEC(int) heads;        /* first items of regions: by their `local` */
     struct counter *waits; /* of each head, when an iteration begins */
     VEC(int) roots;        /* of the root: heads that wait for nothing */
@@ -107,13 +106,14 @@ struct plan_frame {
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     VEC(struct out_edge) over;     /* to items of the parent that wait until the loop is over */
 
-    int item;                      /* which this loop is; -1: not made yet */
-    int n_entered, first_variable; /* of the graph's: input 0 */
-    int *inputs;                   /* values */
-    bool *kept;                    /* by input: an iteration may keep it */
-    int *outputs;                  /* by input: the output that is its last value; -1: none */
-    int *next;   /* by input: its value for the next iteration; -1: it stays the same */
-    int goes_on; /* the value of the condition */
+    int item;           /* which this loop is; -1: not made yet */
+    int n_entered;      /* inputs: Enters into it */
+    int first_variable; /* of the graph's: input 0 */
+    int *inputs;        /* values */
+    bool *kept;         /* by input: an iteration may keep it */
+    int *outputs;       /* by input: the output that is its last value; -1: none */
+    int *next;          /* by input: its value for the next iteration; -1: it stays the same */
+    int goes_on;        /* the value of the condition */
 };
 
 /* Returns a key that is unique to a loop within its plan, and the same in every plan that has a

@@ -287,7 +287,7 @@ struct frame *frame_new(struct run *run, int index, struct iteration *parent)
     frame->index = index;
     frame->parent = parent;
     frame->oldest = frame->newest = NULL;
-    frame->enters_left = def->n_enters;
+    frame->enters_left = def->n_entered;
     memset(frame->exited, 0, def->exits.n);
     frame->next = NULL;
     return frame;

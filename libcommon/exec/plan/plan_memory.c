@@ -133,7 +133,7 @@ static void count_given(struct plan *plan, const struct item *item)
 void plan_find_counted(struct plan *plan)
 {
     const struct device *device = plan->options.device;
-    bool any = !plan->is_whole || !device->is_host, counts = !plan->is_whole || device->is_host;
+    bool counts = !plan->is_whole || device->is_host;
     for (int at = plan->n_order; counts && at-- > 0;) /* loops before the frames around them */
         count_kept(plan, &plan->items.items[plan->order[at]]);
     count_uses(plan);
@@ -151,13 +151,10 @@ void plan_find_counted(struct plan *plan)
     for (size_t v = 0; v < plan->values.n && counts; v++) {
         struct value *value = &plan->values.items[v];
         const struct value *root = &plan->values.items[plan_root_value(plan, (int)v)];
-        if (value->kind != VALUE_COMPUTED)
-            continue;
-        value->is_counted |=
-            value->alias_of >= 0 && (root->is_counted || root->kind == VALUE_CARRIED);
-        any |= value->is_counted;
+        if (value->kind == VALUE_COMPUTED && value->alias_of >= 0)
+            value->is_counted |= root->is_counted || root->kind == VALUE_CARRIED;
     }
-    for (int i = 0; any && i <= !device->is_host; i++)
+    for (int i = 0; i <= !device->is_host; i++)
         plan->pools[i] = pool_new(plan->options.device, i == !device->is_host);
 }
 

@@ -56,8 +56,8 @@ struct plan {
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of finished steps; guarded by the arenas' lock */
     struct pool *pools[2]; /* of reference-counted values in host memory (of a device: fetches and
-                            * copies, too), and in a device's, with temporary memory; NULL: none can
-                            * occur, or the plan is being made */
+                            * copies, too), and in a device's, with temporary memory; NULL: there is
+                            * no such memory, or the plan is being made */
     VEC(struct region) regions;
     VEC(struct plan_segment) segments;
     int *next_drop; /* by value: the next one that is dropped with it; -1: none */

@@ -135,7 +135,6 @@ struct item {
     int *controls, n_controls; /* items that must be over before; they pass on deadness */
     VEC(int) after;            /* items that must be over before, dead or alive */
     int n_ready;               /* arrivals that it waits for, directly or not */
-    int pending;               /* arrivals to wait for (of a Merge: control and after only) */
     bool in_condition;         /* of a loop that is an item: part of the condition */
     bool removed;              /* evaluated when the plan was made, or a view that does not run */
     bool is_point;             /* async: only running tells when, or whether, its outputs come */

@@ -117,6 +117,9 @@ static void fill_frames(struct plan *plan)
     vec_each(region, &plan->regions) {
         region->items = plan->frames.items[region->frame].order.items + region->first;
     }
+    vec_each(frame, &plan->frames) {
+        frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
+    }
 }
 
 /* ---- edges ---- */
@@ -136,11 +139,9 @@ static struct out_edge edge_to(const struct plan *plan, int slot, int item, int 
 static void count_arrival(struct plan *plan, int id, int input, int from)
 {
     struct item *at = &plan->items.items[plan->items.items[id].head];
-    if (at->role != ROLE_MERGE || input < 0) {
-        at->pending++;
-        return;
-    }
-    if (plan->items.items[from].role == ROLE_NEXT)
+    if (at->role != ROLE_MERGE || input < 0)
+        plan->frames.items[at->frame].waits[at->local].pending++;
+    else if (plan->items.items[from].role == ROLE_NEXT)
         at->merge_next++;
     else
         at->merge_first++;
@@ -226,7 +227,7 @@ static void find_roots(struct plan *plan, struct plan_frame *root)
     for (size_t i = 0; i < 2 * root->heads.n; i++) {
         const struct item *item = &plan->items.items[root->heads.items[i % root->heads.n]];
         bool is_recv = item->role == ROLE_RECV,
-             is_root = item->role == ROLE_MERGE || !item->pending;
+             is_root = item->role == ROLE_MERGE || !root->waits[item->local].pending;
         if (is_root && is_recv == (i >= root->heads.n))
             vec_push_in(&plan->memory, &root->roots, item->local);
     }
@@ -265,34 +266,6 @@ static bool frees(const struct plan *plan, const struct region_item *at)
             return true;
     }
     return false;
-}
-
-/* Finds the last item of its region that needs each output without a place, which drops it. `last`
- * is by value. */
-static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
-{
-    for (size_t at = 0; at < frame->order.n; at++) {
-        int id = frame->order.items[at].item;
-        const struct item *item = &plan->items.items[id];
-        for (int i = 0; i < item->n_out; i++)
-            last[item->out[i]] = (int)at;
-        for (int i = 0; i < item->n_in; i++)
-            if (region_has_made(plan, item->in[i], item->region))
-                last[item->in[i]] = (int)at;
-    }
-    for (size_t at = 0; at < frame->order.n; at++) {
-        const struct item *item = &plan->items.items[frame->order.items[at].item];
-        bool is_point = plan->regions.items[item->region].is_point;
-        for (int i = 0; i < item->n_out && !is_point; i++) {
-            int v = item->out[i];
-            struct region_item *where = &frame->order.items[last[v]];
-            if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
-                continue;
-            plan->next_drop[v] = where->drops ? where->first_drop : -1;
-            where->first_drop = v;
-            where->drops = true;
-        }
-    }
 }
 
 static void describe_region(struct plan *plan, struct region *region)
@@ -339,16 +312,10 @@ static void find_relieved(struct plan *plan)
 
 static void describe_regions(struct plan *plan)
 {
-    int *last = mem_array(plan->values.n + 1, sizeof *last);
-    plan->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->next_drop);
-    for (size_t i = 0; i < plan->frames.n; i++)
-        if (!plan_has_order(plan, (int)i))
-            find_drops(plan, &plan->frames.items[i], last);
     for (size_t i = 0; i < plan->regions.n; i++)
         if (!plan_has_order(plan, plan->regions.items[i].frame))
             describe_region(plan, &plan->regions.items[i]);
     find_relieved(plan);
-    mem_free(last);
 }
 
 void plan_connect(struct plan *plan)
@@ -359,11 +326,6 @@ void plan_connect(struct plan *plan)
             collect_edges(plan, (int)i);
     vec_each(item, &plan->items) {
         find_gifts(plan, item);
-    }
-    vec_each(frame, &plan->frames) {
-        frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
-        for (size_t k = 0; k < frame->heads.n; k++) /* the count at the start of an iteration */
-            frame->waits[k].pending = plan->items.items[frame->heads.items[k]].pending;
     }
     find_roots(plan, &plan->frames.items[0]);
     plan_find_locks(plan);

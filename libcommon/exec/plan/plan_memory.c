@@ -58,6 +58,7 @@ struct placed {
     int beside;   /* a value of another branch, with the same memory; -1: none */
     int block;    /* 0: none of its own, or no bytes */
     int next;     /* that ends at the same position; -1: none */
+    int last;     /* position of the last item of its own region that needs it */
 };
 
 struct place {
@@ -250,10 +251,12 @@ static void find_lifetimes(struct place *p)
     struct plan *plan = p->plan;
     for (int at = 0; at < p->n_order; at++) {
         const struct item *item = &plan->items.items[p->frame->order.items[at].item];
-        for (int k = 0; k < item->n_out; k++)
-            live_until(p, item->out[k], at);
-        for (int k = 0; k < item->n_in; k++)
-            live_until(p, item->in[k], at);
+        for (int k = 0; k < item->n_out + item->n_in; k++) {
+            int v = k < item->n_out ? item->out[k] : item->in[k - item->n_out];
+            live_until(p, v, at);
+            if (region_has_made(plan, v, item->region))
+                p->values[v].last = at;
+        }
     }
     prolong_copied(p);
     for (int at = p->n_order - 1; at >= 0; at--) {
@@ -469,6 +472,25 @@ static void place_scratch(struct place *p, int id)
     free_block(p, space, block, &users);
 }
 
+/* Where regions run in no fixed order, the last item of its region that needs an output without a
+ * place drops it. */
+static void find_drops(struct place *p, struct plan_frame *frame)
+{
+    const struct plan *plan = p->plan;
+    for (int at = 0; at < p->n_order && !frame->has_order; at++) {
+        const struct item *item = &plan->items.items[frame->order.items[at].item];
+        for (int k = 0; k < item->n_out; k++) {
+            int v = item->out[k];
+            struct region_item *where = &frame->order.items[p->values[v].last];
+            if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
+                continue;
+            plan->next_drop[v] = where->drops ? where->first_drop : -1;
+            where->first_drop = v;
+            where->drops = true;
+        }
+    }
+}
+
 /* Places the values of the frame's regions in arenas of its own. */
 static void place_frame(struct place *p, struct plan_frame *frame)
 {
@@ -498,6 +520,7 @@ static void place_frame(struct place *p, struct plan_frame *frame)
                 free_block(p, space, p->values[v].block, &p->values[v].users);
         }
     }
+    find_drops(p, frame);
     for (int i = 0; i < 2; i++)
         frame->arena_bytes[i] = (size_t)p->spaces[i].end;
     mem_free(p->ending);
@@ -594,6 +617,7 @@ void plan_place_memory(struct region_find *f)
     struct plan *plan = f->plan;
     struct place p = {.plan = plan, .find = f};
     find_unplaced(f);
+    plan->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->next_drop);
     p.values = arena_array(&f->memory, plan->values.n + 1, sizeof *p.values);
     for (size_t v = 0; v < plan->values.n; v++)
         p.values[v].beside = -1;

@@ -82,7 +82,7 @@ static inline bool region_tells(const struct region_item *at)
 
 /* The inputs that an item, or a region's first item, still waits for in an iteration. */
 struct counter {
-    int pending;
+    int pending; /* of a Merge: control and after only */
     unsigned dead : 30, has_live : 1, fired : 1;
 };
 

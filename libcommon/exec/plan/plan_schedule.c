@@ -20,26 +20,14 @@ struct schedule {
     struct arena memory;
 };
 
-static int rank_of(const struct schedule *s, int item)
-{
-    return s->rank                                                  ? s->rank[item]
-           : plan_is_repeated(s->plan, &s->plan->items.items[item]) ? -1
-                                                                    : 0;
-}
-
 /* Work that is nearly finished goes first: a gradient before those of the layers below, and its
  * update or its Send at once. This frees its inputs early, and lets others proceed. */
 static bool goes_before(const void *schedule, int a, int b)
 {
     const struct schedule *s = schedule;
-    if (rank_of(s, a) != rank_of(s, b))
-        return rank_of(s, a) < rank_of(s, b);
+    if (s->rank[a] != s->rank[b])
+        return s->rank[a] < s->rank[b];
     return s->left[a] != s->left[b] ? s->left[a] < s->left[b] : a < b;
-}
-
-static bool is_sorted(const struct schedule *s, int item)
-{
-    return !s->plan->items.items[item].removed && rank_of(s, item) >= 0;
 }
 
 bool plan_next_before(const struct plan *plan, int id, struct before *before)
@@ -65,8 +53,8 @@ bool plan_next_before(const struct plan *plan, int id, struct before *before)
 static void schedule_edges(struct schedule *s)
 {
     for (int i = 0; i < (int)s->plan->items.n; i++)
-        for (struct before b = {0}; is_sorted(s, i) && plan_next_before(s->plan, i, &b);) {
-            if (!is_sorted(s, b.item) || rank_of(s, b.item) != rank_of(s, i))
+        for (struct before b = {0}; s->rank[i] >= 0 && plan_next_before(s->plan, i, &b);) {
+            if (s->rank[b.item] != s->rank[i])
                 continue;
             vec_push_in(&s->memory, &s->next[b.item], i);
             s->pending[i]++;
@@ -105,8 +93,8 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
     schedule_edges(&s);
     measure_ways(&s, n);
     for (int i = 0; i < n; i++) {
-        wanted += is_sorted(&s, i);
-        if (is_sorted(&s, i) && s.pending[i] == 0)
+        wanted += rank[i] >= 0;
+        if (rank[i] >= 0 && s.pending[i] == 0)
             heap_push(&s.heap, i);
     }
     *n_order = 0;

@@ -68,8 +68,8 @@ int plan_in_memory(struct plan *plan, int value, bool on_device, const struct it
                    struct error *err);
 /* The value in row-major order: itself, or the result of a relayout item; -1 with the error set. */
 int plan_row_major(struct plan *plan, int value, struct error *err);
-/* When all items are there: finds those that use what was copied to the device, and whether any
- * item uses the device's memory at all. */
+/* When views are resolved: finds items that use what was copied to the device, and whether any item
+ * uses the device's memory at all. */
 void plan_find_copies(struct plan *plan);
 /* Returns whether the node passes its value on within the memory of the plan's device, which is not
  * the host's: a Send or a Recv between devices that reach each other, or a reduction. */
@@ -99,9 +99,8 @@ int plan_order_variables(struct plan *plan, struct error *err);
  * those of dataflow, before regions are found. */
 void plan_resolve_views(struct plan *plan, bool in_order);
 
-/* plan_schedule.c: sorts items into `order` by their rank (-1: left out; NULL: only those of loops
- * are left out); within a rank, an item comes after those that it waits for. ERR_INTERNAL if there
- * is a cycle. */
+/* plan_schedule.c: sorts items into `order` by their rank (-1: left out); within a rank, an item
+ * comes after those that it waits for. ERR_INTERNAL if there is a cycle. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
               struct error *err);
 

@@ -166,7 +166,10 @@ static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
     int *order = arena_array(&f->memory, plan->items.n + 1, sizeof *order), n_order;
-    int code = plan_sort(plan, NULL, order, &n_order, err);
+    int *rank = arena_array(&f->memory, plan->items.n + 1, sizeof *rank);
+    for (size_t i = 0; i < plan->items.n; i++)
+        rank[i] = -(plan->items.items[i].removed || plan_is_repeated(plan, &plan->items.items[i]));
+    int code = plan_sort(plan, rank, order, &n_order, err);
     for (int i = 0; !code && !f->alone && i < n_order; i++)
         find_key(f, order[i]);
     if (!code) {
@@ -222,10 +225,10 @@ static int order_items(struct region_find *f, struct error *err)
     int *rank = arena_array(&f->memory, plan->items.n + 1, sizeof *rank), n = (int)plan->regions.n;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        if (plan_is_repeated(plan, item))
-            rank[i] = 2 * (n + item->frame) + !item->in_condition;
-        else if (item->region < 0 || item->removed)
+        if (item->region < 0 || item->removed)
             rank[i] = -1;
+        else if (plan_is_repeated(plan, item))
+            rank[i] = 2 * (n + item->frame) + !item->in_condition;
         else
             rank[i] = 2 * plan->regions.items[item->region].rank +
                       !(plan->is_whole && plan_is_feed_copy(plan, item));

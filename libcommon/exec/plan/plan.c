@@ -45,9 +45,9 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_order_variables(plan, err);
     if (code || plan_goes_on(plan, err))
         return err->code;
-    plan_find_copies(plan);
     if ((code = plan_find_regions(plan, err)))
         return code;
+    plan_find_copies(plan);
     plan_connect(plan);
     plan_find_segments(plan);
     vec_each(item, &plan->items) {

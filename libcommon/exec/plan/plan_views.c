@@ -147,7 +147,6 @@ static void resolve_order(struct views *s, struct arena *memory)
 {
     struct plan *plan = s->plan;
     use_vec reads = VEC_INIT; /* of views since the last item that always runs */
-    bool uses_copies = false;
     int n = 0;
     for (int at = 0; at < plan->n_order; at++) {
         int id = plan->order[at];
@@ -159,13 +158,10 @@ static void resolve_order(struct views *s, struct arena *memory)
             add_reads(memory, &reads, &item->uses);
         if (!has_order)
             continue;
-        item->uses_copies = uses_copies |= item->uses_copies;
         if (reads.n && !goes)
             read_for(plan, item, &reads);
-        if (item->flow == FLOW_ALWAYS && !goes) {
+        if (item->flow == FLOW_ALWAYS && !goes)
             reads.n = 0;
-            uses_copies = false;
-        }
     }
     plan->n_order = n;
 }

@@ -15,15 +15,15 @@ static int value_at(const struct plan *plan, struct edge edge)
     return plan->value_of[edge.node] < 0 ? -1 : plan->value_of[edge.node] + edge.slot;
 }
 
-static int add_outputs(struct plan *plan, const struct node *node)
+/* Returns the first of them. */
+static struct value *add_outputs(struct plan *plan, const struct node *node)
 {
-    int first = (int)plan->values.n;
+    int first = plan->value_of[node->id] = (int)plan->values.n;
     for (int i = 0; i < node->n_outputs; i++) {
         int v = plan_add_value(plan, node->outputs[i].type, &node->outputs[i].shape);
         plan->values.items[v].is_ref = node->outputs[i].is_ref;
     }
-    plan->value_of[node->id] = first;
-    return first;
+    return &plan->values.items[first];
 }
 
 /* ---- values without an item ---- */
@@ -49,8 +49,7 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
         code = check_same_memory(plan, variable, err);
     if (code)
         return error_prefix(err, "%s: ", node_text(node));
-    int first = add_outputs(plan, node);
-    struct value *value = &plan->values.items[first];
+    struct value *value = add_outputs(plan, node);
     value->kind = VALUE_VARIABLE;
     value->variable = variable;
     value->on_device = !plan->options.device->is_host;
@@ -154,8 +153,7 @@ static int arriving_at(struct plan *plan, struct edge edge)
 
 static void add_constant(struct plan *plan, const struct node *node)
 {
-    int first = add_outputs(plan, node);
-    struct value *value = &plan->values.items[first];
+    struct value *value = add_outputs(plan, node);
     value->kind = VALUE_CONSTANT;
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
@@ -222,12 +220,12 @@ static void bind_refs(struct plan *plan, struct item *item)
 static void bind_outputs(struct plan *plan, struct item *item)
 {
     const struct node *node = item->node;
-    int first = add_outputs(plan, node);
+    add_outputs(plan, node);
     item->n_out = node->n_outputs;
     item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
     for (int i = 0; i < item->n_out; i++) {
-        item->out[i] = first + i;
-        plan->values.items[first + i].on_device = plan_gives_on_device(plan, item->row, node, i);
+        item->out[i] = plan->value_of[node->id] + i;
+        plan->values.items[item->out[i]].on_device = plan_gives_on_device(plan, item->row, node, i);
     }
 }
 
@@ -276,8 +274,7 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
     if (plan_add_wiring(plan, node))
         return 0;
     if (feed >= 0) {
-        int first = add_outputs(plan, node);
-        struct value *value = &plan->values.items[first];
+        struct value *value = add_outputs(plan, node);
         value->kind = VALUE_FEED;
         value->feed = feed;
         return 0;

@@ -46,6 +46,24 @@ struct call_host {
     struct iteration *iteration;   /* that the call runs in */
 };
 
+/* A call of the host's item, without what depends on the step; `values`: inputs, then outputs. */
+static inline struct kernel_call item_call(struct call_host *host, struct tensor **values)
+{
+    const struct item *item = host->item;
+    return (struct kernel_call){.node = item->node,
+                                .state = item->state,
+                                .scratch_bytes = item->scratch_bytes,
+                                .form = item->code ? item->code->form : 0,
+                                .n_in = item->n_in,
+                                .n_out = item->n_out,
+                                .in = values,
+                                .out = values + item->n_in,
+                                .refs = item->refs,
+                                .device = host->plan->options.device,
+                                .threads = plan_team(host->plan),
+                                .executor = &host->executor};
+}
+
 static inline struct call_host *call_host(const struct kernel_call *call)
 {
     return (struct call_host *)call->executor;

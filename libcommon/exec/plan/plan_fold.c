@@ -45,12 +45,8 @@ struct fold {
     struct tensor *tensors; /* inputs, then outputs */
     struct tensor **pointers;
     temporary_vec temporaries;
+    struct arena memory;
 };
-
-static struct device *device_of(const struct fold *f)
-{
-    return f->host.plan->options.device;
-}
 
 static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
                          struct error *err)
@@ -68,7 +64,7 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
         *t = tensor_borrow(value->type, &value->shape, NULL);
         if (value->alias_of < 0 &&
             (value->on_device ? tensor_in_buffer(t, value->type, &value->shape,
-                                                 device_alloc(device_of(f), tensor_bytes(t)), err)
+                                                 device_alloc(f->call.device, tensor_bytes(t)), err)
                               : tensor_alloc(t, value->type, &value->shape, err)))
             return err->code;
     }
@@ -78,7 +74,7 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
 /* Copies values that were computed on the device to the host, where constants are. */
 static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f, struct error *err)
 {
-    struct device *device = device_of(f);
+    struct device *device = f->call.device;
     for (int i = 0; i < item->n_out; i++) {
         struct tensor *t = &f->tensors[item->n_in + i], there = *t;
         if (!plan->values.items[item->out[i]].on_device)
@@ -119,14 +115,14 @@ static int open_step(const struct plan *plan, const struct item *item, struct fo
     bool any = false;
     for (int i = 0; i < item->n_out; i++)
         any |= plan->values.items[item->out[i]].on_device;
-    int code = any ? device_step_begin(&f->on_device, device_of(f), &f->step, f->call.err) : 0;
+    int code = any ? device_step_begin(&f->on_device, f->call.device, &f->step, f->call.err) : 0;
     f->call.step_block = device_step_block(&f->on_device);
     return code;
 }
 
 static int fold_run(struct plan *plan, struct item *item, struct fold *f)
 {
-    struct device *device = device_of(f);
+    struct device *device = f->call.device;
     struct error *err = f->call.err, ignored = ERROR_INIT;
     struct buffer *scratch = item->scratch_bytes ? device_alloc(device, item->scratch_bytes) : NULL;
     if (item->scratch_bytes && !scratch)
@@ -155,23 +151,14 @@ void plan_fold(struct plan *plan, struct item *item)
         return;
     struct error err = ERROR_INIT;
     size_t n = (size_t)(item->n_in + item->n_out) + 1;
-    struct fold f = {.host = {.planned = true, .plan = plan, .item = item},
-                     .tensors = mem_array(n, sizeof *f.tensors),
-                     .pointers = mem_array(n, sizeof *f.pointers)};
+    struct fold f = {.host = {.planned = true, .plan = plan, .item = item}, .memory = ARENA_INIT};
+    f.tensors = arena_array(&f.memory, n, sizeof *f.tensors);
+    f.pointers = arena_array(&f.memory, n, sizeof *f.pointers);
     f.host.temporaries = &f.temporaries;
-    f.call = (struct kernel_call){.node = item->node,
-                                  .state = item->state,
-                                  .scratch_bytes = item->scratch_bytes,
-                                  .form = item->code->form,
-                                  .n_in = item->n_in,
-                                  .n_out = item->n_out,
-                                  .in = f.pointers,
-                                  .out = f.pointers + item->n_in,
-                                  .device = plan->options.device,
-                                  .step = &f.step,
-                                  .threads = 1,
-                                  .err = &err,
-                                  .executor = &f.host.executor};
+    f.call = item_call(&f.host, f.pointers);
+    f.call.step = &f.step;
+    f.call.threads = 1;
+    f.call.err = &err;
     if (!fold_run(plan, item, &f))
         fold_take(plan, item, &f);
     else
@@ -180,6 +167,5 @@ void plan_fold(struct plan *plan, struct item *item)
     temporaries_free(&f.temporaries);
     vec_release(&f.temporaries);
     device_step_release(&f.on_device);
-    mem_free(f.tensors);
-    mem_free(f.pointers);
+    arena_release(&f.memory);
 }

@@ -83,20 +83,9 @@ static void make_call(struct run *run, struct iteration *it, int at)
                                  .pool = plan->pools[!plan->options.device->is_host],
                                  .on_device = &run->on_device,
                                  .executor.done = run->async_done};
-    c->call = (struct kernel_call){.node = item->node,
-                                   .state = item->state,
-                                   .scratch_bytes = item->scratch_bytes,
-                                   .form = item->code ? item->code->form : 0,
-                                   .n_in = item->n_in,
-                                   .n_out = item->n_out,
-                                   .in = in,
-                                   .out = in + item->n_in,
-                                   .refs = item->refs,
-                                   .device = plan->options.device,
-                                   .step_block = device_step_block(&run->on_device),
-                                   .item = plan->faults.first + (uint32_t)place->item,
-                                   .threads = plan_team(plan),
-                                   .executor = &c->host.executor};
+    c->call = item_call(&c->host, in);
+    c->call.step_block = device_step_block(&run->on_device);
+    c->call.item = plan->faults.first + (uint32_t)place->item;
     it->plain[at] = (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 

@@ -73,19 +73,6 @@ static const struct loop_variable *variable_of(const struct frames *frames, int 
 
 /* ---- loops that cannot be one item ---- */
 
-/* Returns whether the variable is as while_loop makes them, with each of its ops once. */
-static bool is_complete(const struct while_search *s, const struct loop_variable *v)
-{
-    const struct node *enter = graph_node(s->graph, v->enter);
-    if (node_bool(enter, "is_constant"))
-        return v->merge < 0;
-    if (v->merge < 0 || v->next < 0 || v->switch_ < 0)
-        return false;
-    const struct node *merge = graph_node(s->graph, v->merge);
-    return merge->n_inputs == 2 && merge->inputs[0].node == v->enter &&
-           merge->inputs[1].node == v->next;
-}
-
 /* Returns whether the node is a Merge with inputs from its own frame and iteration only. */
 static bool is_merge_of_branch(const struct while_search *s, const struct node *node)
 {
@@ -120,7 +107,8 @@ static bool can_repeat(const struct while_search *s, const struct node *node)
            !node_is(node, "Send") && can_place(s->plan, node);
 }
 
-/* Edges into a loop must come from its Enters, edges out of it from its Exits. */
+/* Edges into a loop must come from its Enters. graph/check_loops.c says who takes the values of an
+ * Enter and of a NextIteration. */
 static void check_input(struct while_search *s, const struct node *node, struct edge edge)
 {
     const struct node *from = graph_node(s->graph, edge.node);
@@ -128,9 +116,7 @@ static void check_input(struct while_search *s, const struct node *node, struct 
     const struct loop_variable *v = variable_of(s->frames, from->id);
     bool is_index = v && v->merge == from->id && edge.slot == 1;
     bool is_last = v && v->switch_ == from->id && edge.slot == 0 && !node_is(node, "Exit");
-    bool is_next = node_is(from, "NextIteration") && !node_is(node, "Merge");
-    bool is_first = v && v->enter == from->id && v->merge >= 0 && v->merge != node->id;
-    if (is_index || is_last || is_next || is_first)
+    if (is_index || is_last)
         refuse(s, there);
     if (here != there)
         refuse(s, here);
@@ -146,13 +132,15 @@ static void check_wishes(struct while_search *s, const struct node *node)
     }
 }
 
-/* Returns whether the variable enters if and only if the loop runs, or, if it is constant, whenever
- * the loop runs. */
+/* Returns whether the variable is constant, and enters whenever the loop runs, or has a Merge and a
+ * Switch, and enters if and only if the loop runs. */
 static bool enters_with_loop(const struct while_search *s, const struct loop_variable *v)
 {
     int of_loop = s->frames->frames.items[v->frame].condition;
     int own = s->frames->condition[v->enter];
-    return v->merge >= 0 ? own == of_loop : frames_implies(s->frames, of_loop, own);
+    return node_bool(graph_node(s->graph, v->enter), "is_constant")
+               ? frames_implies(s->frames, of_loop, own)
+               : v->switch_ >= 0 && own == of_loop;
 }
 
 static void check_nodes(struct while_search *s)
@@ -171,7 +159,7 @@ static void check_nodes(struct while_search *s)
     }
     vec_each(v, &s->frames->variables) {
         s->n_variables[v->frame] += v->merge >= 0;
-        if (!is_complete(s, v) || !enters_with_loop(s, v))
+        if (!enters_with_loop(s, v))
             refuse(s, v->frame);
     }
     for (size_t i = 1; i < s->frames->frames.n; i++)

@@ -184,7 +184,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     for (int i = 0; i < node->n_inputs; i++) {
         int v =
             item->is_point ? arriving_at(plan, node->inputs[i]) : value_at(plan, node->inputs[i]);
-        bool on_device = plan_takes_on_device(plan, item->row, node, i);
+        bool on_device = plan_puts_on_device(plan, item->row, node, false, i);
         bool as_it_comes =
             item->flags & KERNEL_LAYOUT && (v < 0 || plan->values.items[v].on_device == on_device);
         bool reads = v >= 0 && !node_has(node, OP_SHAPE_ONLY);
@@ -225,7 +225,8 @@ static void bind_outputs(struct plan *plan, struct item *item)
     item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
     for (int i = 0; i < item->n_out; i++) {
         item->out[i] = plan->value_of[node->id] + i;
-        plan->values.items[item->out[i]].on_device = plan_gives_on_device(plan, item->row, node, i);
+        plan->values.items[item->out[i]].on_device =
+            plan_puts_on_device(plan, item->row, node, true, i);
     }
 }
 
@@ -413,7 +414,7 @@ static int bind_back_edges(struct plan *plan, struct error *err)
                 continue;
             item->in[k] = value_at(plan, item->node->inputs[k]);
             if (plan->values.items[item->in[k]].on_device !=
-                plan_takes_on_device(plan, item->row, item->node, k))
+                plan_puts_on_device(plan, item->row, item->node, false, k))
                 return error_set(err, ERR_INTERNAL, "%s: the loop brings input %d in other memory",
                                  node_text(item->node), k);
         }
@@ -454,7 +455,6 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     plan->looked_at = arena_array(&plan->memory, n + 1, sizeof *plan->looked_at);
     memset(plan->value_of, -1, n * sizeof *plan->value_of);
     memset(plan->item_of, -1, n * sizeof *plan->item_of);
-    plan_find_static(plan);
     int code = graph_order(plan->graph, order, err);
     for (size_t i = 0; !code && i < n; i++)
         if (!(code = plan_goes_on(plan, err)))

@@ -20,11 +20,10 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 /* Has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges);
 
-/* plan_while.c: finds the frames of plan->graph, and which of them are loops that can run as one
- * item. ERR_DATA if a value within a loop is fetched. */
+/* plan_while.c: finds the frames of plan->graph, which of them are loops that can run as one item,
+ * and whether a fixed order with planned memory will do. ERR_DATA if a value within a loop is
+ * fetched. */
 int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err);
-/* The frame that the node, an Enter, begins, if that frame is an item; else FRAME_ROOT. */
-int plan_entered_loop(const struct plan *plan, const struct node *node);
 /* Returns whether the node only moves values into a loop that is an item, or to its next iteration,
  * so that the values have a fixed order. */
 bool plan_is_wiring(const struct plan *plan, const struct node *node);
@@ -34,8 +33,6 @@ bool plan_add_wiring(struct plan *plan, const struct node *node);
 /* Binds a node that has an item: its output goes into a loop, or into the next iteration of one. */
 void plan_bind_wiring(struct plan *plan, const struct node *node);
 
-/* Finds whether a fixed order with planned memory will do for plan->graph. */
-void plan_find_static(struct plan *plan);
 /* Returns ERR_CANCELLED if the plan is no longer wanted. Called between the stages that may take
  * long with a large graph. */
 static inline int plan_goes_on(const struct plan *plan, struct error *err)
@@ -74,12 +71,10 @@ void plan_find_copies(struct plan *plan);
 /* Returns whether the node passes its value on within the memory of the plan's device, which is not
  * the host's: a Send or a Recv between devices that reach each other, or a reduction. */
 bool plan_hands_over(const struct plan *plan, const struct node *node);
-/* Returns whether a node, by its row, takes an input, or makes an output, in the device's memory,
- * if that is not the host's. */
-bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
-                          const struct node *node, int input);
-bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
-                          const struct node *node, int output);
+/* Returns whether a node, by its row, takes input i, or makes output i, in the device's memory, if
+ * that is not the host's. */
+bool plan_puts_on_device(const struct plan *plan, const struct kernel_row *row,
+                         const struct node *node, bool is_output, int i);
 /* Sets the item's code or built-in kernel. Returns false if the module does not have the code. */
 bool plan_find_code(const struct plan *plan, struct item *item);
 /* The item that copies a variable for this input alone; -1: none does. */

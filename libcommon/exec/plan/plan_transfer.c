@@ -52,20 +52,13 @@ bool plan_hands_over(const struct plan *plan, const struct node *node)
            reaches(device, node_string(node, "send_device"), node_string(node, "recv_device"));
 }
 
-bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
-                          const struct node *node, int input)
+bool plan_puts_on_device(const struct plan *plan, const struct kernel_row *row,
+                         const struct node *node, bool is_output, int i)
 {
     return !plan->options.device->is_host &&
            (plan_hands_over(plan, node) ||
-            !kernel_on_host(row->host_inputs, node, node->op->inputs, input));
-}
-
-bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
-                          const struct node *node, int output)
-{
-    return !plan->options.device->is_host &&
-           (plan_hands_over(plan, node) ||
-            !kernel_on_host(row->host_outputs, node, node->op->outputs, output));
+            !kernel_on_host(is_output ? row->host_outputs : row->host_inputs, node,
+                            is_output ? node->op->outputs : node->op->inputs, i));
 }
 
 bool plan_find_code(const struct plan *plan, struct item *item)

@@ -29,7 +29,8 @@ static bool is_made_on_device(const struct plan *plan, struct edge edge)
         return false;
     const struct kernel_row *row =
         kernel_find(plan->options.kernels, node, plan->options.device->type);
-    return node_is(node, "Variable") || (row && plan_gives_on_device(plan, row, node, edge.slot));
+    return node_is(node, "Variable") ||
+           (row && plan_puts_on_device(plan, row, node, true, edge.slot));
 }
 
 /* Returns whether the host needs a value that the device computes: only running tells when it is
@@ -40,7 +41,8 @@ static bool host_waits(const struct plan *plan, const struct node *node,
     if (plan->options.device->is_host || !row || node_has(node, OP_SHAPE_ONLY))
         return false;
     for (int i = 0; i < node->n_inputs; i++)
-        if (!plan_takes_on_device(plan, row, node, i) && is_made_on_device(plan, node->inputs[i]))
+        if (!plan_puts_on_device(plan, row, node, false, i) &&
+            is_made_on_device(plan, node->inputs[i]))
             return true;
     return false;
 }
@@ -226,6 +228,42 @@ static int find_items(struct plan *plan, struct error *err)
     return code;
 }
 
+/* ---- whole plans ---- */
+
+/* The frame that the node, an Enter, begins, if that frame is an item; else FRAME_ROOT. */
+static int entered_loop(const struct plan *plan, const struct node *node)
+{
+    int frame = node_is(node, "Enter") ? frames_output(plan->graph_frames, node) : FRAME_ROOT;
+    return plan->frames.items[frame].is_item ? frame : FRAME_ROOT;
+}
+
+static bool is_of_branch(const struct node *node)
+{
+    return node_is(node, "Switch") || node_is(node, "Merge");
+}
+
+/* A fixed order with planned memory will do unless something waits. It skips items of a branch that
+ * is not taken, which requires that the host decides on branches. */
+static void find_static(struct plan *plan)
+{
+    bool is_whole = plan->options.cut == CUT_WHOLE, in_loops = false, outside = false;
+    graph_each(node, plan->graph) {
+        bool is_flow = node_has(node, OP_CONTROL_FLOW) && !entered_loop(plan, node);
+        if (plan->frames.items[plan_frame_of(plan, node)].is_item) {
+            in_loops |= plan->graph_frames->variable[node->id] < 0 && is_of_branch(node);
+            continue;
+        }
+        is_whole = is_whole && can_place(plan, node) &&
+                   (!is_flow || (plan->options.device->is_host && is_of_branch(node)));
+        outside |= is_flow;
+    }
+    plan->is_whole = is_whole;
+    plan->has_branches = (is_whole && outside) || in_loops;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        plan->frames.items[i].has_order = plan->frames.items[i].borrows =
+            is_whole || plan->frames.items[i].is_item;
+}
+
 int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err)
 {
     const struct plan_options *options = &plan->options;
@@ -255,49 +293,17 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
                              plan->graph_frames->frames.items[frame].name);
     }
     bool may = plan->frames.n > 1 && options->device->is_host && options->cut == CUT_WHOLE;
-    return may ? find_items(plan, err) : 0;
-}
-
-/* ---- whole plans ---- */
-
-static bool is_of_branch(const struct node *node)
-{
-    return node_is(node, "Switch") || node_is(node, "Merge");
-}
-
-/* A fixed order with planned memory will do unless something waits. It skips items of a branch that
- * is not taken, which requires that the host decides on branches. */
-void plan_find_static(struct plan *plan)
-{
-    bool is_whole = plan->options.cut == CUT_WHOLE, in_loops = false, outside = false;
-    graph_each(node, plan->graph) {
-        bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
-        if (plan->frames.items[plan_frame_of(plan, node)].is_item) {
-            in_loops |= plan->graph_frames->variable[node->id] < 0 && is_of_branch(node);
-            continue;
-        }
-        is_whole = is_whole && can_place(plan, node) &&
-                   (!is_flow || (plan->options.device->is_host && is_of_branch(node)));
-        outside |= is_flow;
-    }
-    plan->is_whole = is_whole;
-    plan->has_branches = (is_whole && outside) || in_loops;
-    for (size_t i = 0; i < plan->frames.n; i++)
-        plan->frames.items[i].has_order = plan->frames.items[i].borrows =
-            is_whole || plan->frames.items[i].is_item;
+    if (may && find_items(plan, err))
+        return err->code;
+    find_static(plan);
+    return 0;
 }
 
 /* ---- values of loops ---- */
 
-int plan_entered_loop(const struct plan *plan, const struct node *node)
-{
-    int frame = node_is(node, "Enter") ? frames_output(plan->graph_frames, node) : FRAME_ROOT;
-    return plan->frames.items[frame].is_item ? frame : FRAME_ROOT;
-}
-
 bool plan_is_wiring(const struct plan *plan, const struct node *node)
 {
-    return plan_entered_loop(plan, node) ||
+    return entered_loop(plan, node) ||
            (plan->frames.items[plan_frame_of(plan, node)].is_item &&
             (node_is(node, "NextIteration") || node_is(node, "LoopCond")));
 }
@@ -361,7 +367,7 @@ bool plan_add_wiring(struct plan *plan, const struct node *node)
 
 void plan_bind_wiring(struct plan *plan, const struct node *node)
 {
-    int entered = plan_entered_loop(plan, node), value = plan->value_of[node->id];
+    int entered = entered_loop(plan, node), value = plan->value_of[node->id];
     struct plan_frame *loop = &plan->frames.items[entered ? entered : plan_frame_of(plan, node)];
     int slot = plan->graph_frames->variable[node->id] - loop->first_variable;
     if (!entered && !node_is(node, "NextIteration")) {

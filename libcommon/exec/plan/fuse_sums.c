@@ -18,18 +18,13 @@ static const char *summing_op(const struct fuse_groups *g, const struct node *no
     return row ? row->with_sum : NULL;
 }
 
-static const struct node *input_node(const struct fuse_groups *g, const struct node *sum, int i)
-{
-    return graph_node(g->graph, sum->inputs[i].node);
-}
-
 /* Puts the sum's products into its group. Returns their number. */
 static int group_products(struct fuse_groups *g, const struct node *sum)
 {
     const struct node *first = NULL;
     int n = 0;
     for (int i = 0; i < sum->n_inputs; i++) {
-        const struct node *node = input_node(g, sum, i);
+        const struct node *node = graph_node(g->graph, sum->inputs[i].node);
         if (summing_op(g, node) && fuse_same_place(node, sum) &&
             shape_equal(&node->outputs[0].shape, &sum->outputs[0].shape) &&
             (!first || fuse_attrs_agree(node, first))) {
@@ -48,7 +43,7 @@ static const struct node *list_inputs(const struct fuse_groups *g, const struct 
     const struct node *product = NULL;
     for (int side = -1; side < 2; side++) {
         for (int i = 0; i < sum->n_inputs; i++) {
-            const struct node *node = input_node(g, sum, i);
+            const struct node *node = graph_node(g->graph, sum->inputs[i].node);
             bool is_product = g->end[node->id] == sum->id;
             if (is_product == (side >= 0))
                 vec_push(inputs, is_product ? node->inputs[side] : sum->inputs[i]);

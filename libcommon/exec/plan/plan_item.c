@@ -151,9 +151,11 @@ int item_explain_fault(struct fault_source *source, const struct fault *fault, s
     const struct item *item = &plan->items.items[fault->item - source->first];
     struct fault_origin origin = {.node = item->node};
     if (fault->input < item->n_in && item->in[fault->input] >= 0) {
-        const struct shape *shape = item_input_shape(plan, item, (int)fault->input);
-        origin.type = plan->values.items[item->in[fault->input]].type;
-        origin.shape = shape && shape_is_known(shape) ? shape : NULL;
+        const struct value *value = &plan->values.items[item->in[fault->input]];
+        const struct shape *seen = item->seen ? item->seen[fault->input] : NULL;
+        const struct shape *shape = seen ? seen : &value->shape;
+        origin.type = value->type;
+        origin.shape = shape_is_known(shape) ? shape : NULL;
     }
     fault_explain(plan->options.device, fault, &origin, err);
     return item_fail(item, err);

@@ -113,13 +113,6 @@ int plan_root_value(const struct plan *plan, int value);
 bool plan_is_copied(const struct plan *plan, const struct item *item);
 /* Returns whether the item copies a feed to the device's memory. */
 bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
-/* The shape of an input as the item's kernel sees it. */
-static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
-                                                   int input)
-{
-    const struct shape *seen = item->seen ? item->seen[input] : NULL;
-    return seen ? seen : &plan->values.items[item->in[input]].shape;
-}
 /* Returns whether the value is made in the region, for all items that come later there. A variable
  * is never made in one: its value is that at the time of the read, whichever region wrote it. */
 static inline bool region_has_made(const struct plan *plan, int v, int region)

@@ -117,8 +117,10 @@ bool fuse_same_place(const struct node *a, const struct node *b)
 bool fuse_attrs_agree(const struct node *a, const struct node *b)
 {
     for (int i = 0; i < b->n_attrs; i++) {
-        const struct attr_value *its = node_attr(a, b->attrs[i].name);
-        if (its && !attr_equal(its, &b->attrs[i].value))
+        const char *name = b->attrs[i].name;
+        const struct attr_value *its = node_attr(a, name);
+        bool counts = !fuse_is_mark(name) && strcmp(name, "use_locking") != 0;
+        if (counts && its && !attr_equal(its, &b->attrs[i].value))
             return false;
     }
     return true;

@@ -38,7 +38,8 @@ bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 bool fuse_reads_variables(const struct fuse_groups *groups, const struct node *node);
 bool fuse_same_place(const struct node *a, const struct node *b);
 
-/* Returns whether attributes that both nodes have, such as the place of the channels, are equal. */
+/* Returns whether attributes that both nodes have, such as the place of the channels, are equal,
+ * but for marks and what has no effect. */
 bool fuse_attrs_agree(const struct node *a, const struct node *b);
 
 /* Gives `spec` the node's attributes and n more, in the new graph's memory. */

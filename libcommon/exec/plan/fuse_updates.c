@@ -214,17 +214,10 @@ static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
 static bool are_alike(const struct updates *u, const struct node *x, const struct node *y)
 {
     if (x->op != y->op || !fuse_same_place(x, y) || u->waiters[x->id] != u->waiters[y->id] ||
-        u->led[x->id] != u->led[y->id] || !is_small(u, y) ||
+        u->led[x->id] != u->led[y->id] || !is_small(u, y) || !fuse_attrs_agree(x, y) ||
         graph_output(u->groups->graph, gradient_of(u->groups, x))->type !=
             graph_output(u->groups->graph, gradient_of(u->groups, y))->type)
         return false;
-    for (int i = 0; i < x->n_attrs; i++) {
-        const struct attr *attr = &x->attrs[i];
-        const struct attr_value *other = node_attr(y, attr->name);
-        bool counts = !fuse_is_mark(attr->name) && strcmp(attr->name, "use_locking") != 0;
-        if (counts && !(other && attr_equal(&attr->value, other)))
-            return false;
-    }
     for (int i = 0; i < x->n_inputs; i++)
         if (!x->op->inputs[i].is_ref && i != x->op->def->descent.gradient &&
             !same_scalar(u->groups->graph, x->inputs[i], y->inputs[i]))

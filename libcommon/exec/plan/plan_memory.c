@@ -39,7 +39,6 @@ struct block {
 struct space { /* an arena */
     VEC(struct block) blocks;
     VEC(int) free; /* blocks, by bytes, then offset */
-    int unused;    /* a list through `after` */
     int64_t end;   /* so far */
 };
 
@@ -314,27 +313,17 @@ static int best_free(const struct place *p, const struct space *s, int64_t bytes
 
 static int add_block(struct space *s, int before, int64_t offset, int64_t bytes)
 {
-    int added = s->unused;
-    if (added)
-        s->unused = s->blocks.items[added].after;
-    else {
-        added = (int)s->blocks.n;
-        vec_push(&s->blocks, (struct block){0});
-    }
-    struct block *blocks = s->blocks.items;
-    int after = blocks[before].after;
-    blocks[added] = (struct block){offset, bytes, .before = before, .after = after};
-    blocks[before].after = blocks[after].before = added;
+    int added = (int)s->blocks.n, after = s->blocks.items[before].after;
+    vec_push(&s->blocks, ((struct block){offset, bytes, .before = before, .after = after}));
+    s->blocks.items[before].after = s->blocks.items[after].before = added;
     return added;
 }
 
 static void remove_block(struct space *s, int block)
 {
-    struct block *removed = &s->blocks.items[block];
+    const struct block *removed = &s->blocks.items[block];
     s->blocks.items[removed->before].after = removed->after;
     s->blocks.items[removed->after].before = removed->before;
-    removed->after = s->unused;
-    s->unused = block;
 }
 
 /* Takes the best block that the item may have; a free block at the end may grow. */
@@ -504,7 +493,6 @@ static void place_frame(struct place *p, struct plan_frame *frame)
         space->blocks.n = 0;
         vec_push(&space->blocks, (struct block){0});
         space->free.n = 0;
-        space->unused = 0;
         space->end = 0;
     }
     find_lifetimes(p);

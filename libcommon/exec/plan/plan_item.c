@@ -77,11 +77,6 @@ int plan_add_copy(struct plan *plan, int value)
     return plan_add_derived(plan, item, value, plan->values.items[value].on_device);
 }
 
-int plan_root_value(const struct plan *plan, int value)
-{
-    return plan->values.items[value].root;
-}
-
 /* ---- costs ---- */
 
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed on it */

@@ -108,7 +108,11 @@ static inline int plan_team(const struct plan *plan)
 }
 
 /* The value with this value's memory, following aliases. */
-int plan_root_value(const struct plan *plan, int value);
+static inline int plan_root_value(const struct plan *plan, int value)
+{
+    return plan->values.items[value].root;
+}
+
 /* Returns whether the item only enqueues a copy of its input, to the host or from there. */
 bool plan_is_copied(const struct plan *plan, const struct item *item);
 /* Returns whether the item copies a feed to the device's memory. */

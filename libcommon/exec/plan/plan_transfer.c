@@ -90,26 +90,19 @@ const struct tensor *plan_host_constant(const struct plan *plan, int v)
 
 /* ---- constants ---- */
 
-static int upload(struct plan *plan, const struct tensor *from, struct tensor *to,
-                  struct error *err)
-{
-    struct device *device = plan->options.device;
-    if (tensor_in_buffer(to, from->type, &from->shape, device_alloc(device, tensor_bytes(from)),
-                         err))
-        return err->code;
-    int code = device_write(device, to->data, from->data, tensor_bytes(from), err);
-    if (code)
-        tensor_release(to);
-    return code;
-}
-
 /* In a loop or a branch the copy, too, exists only where that runs. */
 static int upload_constant(struct plan *plan, int v, struct error *err)
 {
+    struct device *device = plan->options.device;
     struct value from = plan->values.items[v];
+    size_t bytes = tensor_bytes(&from.constant);
     struct tensor constant;
-    if (upload(plan, &from.constant, &constant, err))
+    if (tensor_in_buffer(&constant, from.type, &from.shape, device_alloc(device, bytes), err))
         return -1;
+    if (device_write(device, constant.data, from.constant.data, bytes, err)) {
+        tensor_release(&constant);
+        return -1;
+    }
     int twin = plan_add_value(plan, from.type, &from.shape);
     struct value *to = &plan->values.items[twin];
     to->kind = VALUE_CONSTANT;

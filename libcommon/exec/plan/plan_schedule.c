@@ -50,34 +50,30 @@ bool plan_next_before(const struct plan *plan, int id, struct before *before)
     return false;
 }
 
-static void schedule_edges(struct schedule *s)
+/* Finds the next item of its rank that an item waits for. */
+static bool next_of_rank(const struct schedule *s, int item, struct before *before)
 {
-    for (int i = 0; i < (int)s->plan->items.n; i++)
-        for (struct before b = {0}; s->rank[i] >= 0 && plan_next_before(s->plan, i, &b);) {
-            if (s->rank[b.item] != s->rank[i])
-                continue;
-            vec_push_in(&s->memory, &s->next[b.item], i);
-            s->pending[i]++;
-        }
+    while (s->rank[item] >= 0 && plan_next_before(s->plan, item, before))
+        if (s->rank[before->item] == s->rank[item])
+            return true;
+    return false;
 }
 
-/* Goes backwards through any topological order. */
+/* Goes backwards from items that nothing of their rank waits for. */
 static void measure_ways(struct schedule *s, int n)
 {
-    int *pending = arena_array(&s->memory, (size_t)n + 1, sizeof *pending);
-    int *stack = arena_array(&s->memory, (size_t)n + 1, sizeof *stack), at = 0, end = 0;
+    int *open = arena_array(&s->memory, (size_t)n + 1, sizeof *open);
+    int *stack = arena_array(&s->memory, (size_t)n + 1, sizeof *stack), n_stack = 0;
     for (int i = 0; i < n; i++)
-        if (!(pending[i] = s->pending[i]))
-            stack[end++] = i;
-    for (; at < end; at++)
-        for (size_t k = 0; k < s->next[stack[at]].n; k++)
-            if (--pending[s->next[stack[at]].items[k]] == 0)
-                stack[end++] = s->next[stack[at]].items[k];
-    while (end-- > 0) {
-        int item = stack[end];
-        for (size_t k = 0; k < s->next[item].n; k++) {
-            int way = s->left[s->next[item].items[k]] + 1;
-            s->left[item] = way > s->left[item] ? way : s->left[item];
+        if (!(open[i] = (int)s->next[i].n))
+            stack[n_stack++] = i;
+    while (n_stack) {
+        int item = stack[--n_stack];
+        for (struct before b = {0}; next_of_rank(s, item, &b);) {
+            int way = s->left[item] + 1;
+            s->left[b.item] = way > s->left[b.item] ? way : s->left[b.item];
+            if (!--open[b.item])
+                stack[n_stack++] = b.item;
         }
     }
 }
@@ -90,7 +86,9 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
     s.left = s.pending + n;
     s.heap = (struct heap){.items = s.left + n, .before = goes_before, .context = &s};
     s.next = arena_array(&s.memory, (size_t)n + 1, sizeof *s.next);
-    schedule_edges(&s);
+    for (int i = 0; i < n; i++)
+        for (struct before b = {0}; next_of_rank(&s, i, &b); s.pending[i]++)
+            vec_push_in(&s.memory, &s.next[b.item], i);
     measure_ways(&s, n);
     for (int i = 0; i < n; i++) {
         wanted += rank[i] >= 0;

@@ -235,7 +235,7 @@ static void find_roots(struct plan *plan, struct plan_frame *root)
 
 /* ---- what is to be done at each position ---- */
 
-#define LARGE_BYTES ((int64_t)1 << 20) /* worth waiting for the memory of sent values */
+#define LARGE_BYTES (1 << 20) /* worth waiting for the memory of sent values */
 
 static void describe(struct plan *plan, struct region_item *at)
 {
@@ -248,11 +248,7 @@ static void describe(struct plan *plan, struct region_item *at)
     }
     at->leads = item->edges.n > 0;
     at->locks = item->locks.n > 0;
-    for (int i = 0; i < item->n_out; i++) {
-        const struct value *value = &plan->values.items[item->out[i]];
-        at->makes_outgoing |= value->is_outgoing && value->alias_input < 0 &&
-                              shape_bytes(&value->shape, value->type) >= LARGE_BYTES;
-    }
+    at->makes_outgoing = plan_outgoing_bytes(plan, at->item) >= LARGE_BYTES;
 }
 
 /* Returns whether an input of the item comes from a reduction over all workers. */

@@ -138,6 +138,8 @@ struct region_find {
 void plan_place_memory(struct region_find *f);
 /* region_find.c: finds regions, their order, and the places of what they compute. */
 int plan_find_regions(struct plan *plan, struct error *err);
+/* The bytes that the item makes in outgoing memory, as far as they are known. */
+double plan_outgoing_bytes(const struct plan *plan, int item);
 /* plan_connect.c: after that, sets the contents of an iteration of each frame, the edges between
  * regions, and what is to be done at each position. */
 void plan_connect(struct plan *plan);

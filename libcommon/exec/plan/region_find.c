@@ -272,7 +272,7 @@ static double bytes_of(const struct value *value)
     return shape_is_known(&value->shape) ? (double)shape_bytes(&value->shape, value->type) : 0;
 }
 
-static double outgoing_bytes(const struct plan *plan, int id)
+double plan_outgoing_bytes(const struct plan *plan, int id)
 {
     const struct item *item = &plan->items.items[id];
     double bytes = 0;
@@ -295,7 +295,7 @@ static bool may_wait(const struct plan *plan, int id)
             return false;
         bytes += value ? bytes_of(value) : 0;
     }
-    return !item->refs && bytes * INPUTS_SHARE <= outgoing_bytes(plan, id);
+    return !item->refs && bytes * INPUTS_SHARE <= plan_outgoing_bytes(plan, id);
 }
 
 /* Marks items behind the first one that depend on it and so move with it. Returns false if some of
@@ -353,7 +353,7 @@ static int find_largest(const struct plan *plan, const int *order, int n)
     double most = 0, all = 0;
     int at = -1;
     for (int i = 0; i < n; i++) {
-        double bytes = outgoing_bytes(plan, order[i]);
+        double bytes = plan_outgoing_bytes(plan, order[i]);
         all += bytes;
         at = bytes > most ? i : at;
         most = bytes > most ? bytes : most;

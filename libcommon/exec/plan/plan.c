@@ -27,14 +27,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         arena_array(&plan->memory, (size_t)request->n_fetches + 1, sizeof *fetches);
     int code = plan_make_graph(plan, request, fetches, err);
     if (!code)
-        code = plan_goes_on(plan, err);
-    if (!code) {
-        plan_fuse(plan, fetches);
-        for (int i = 0; i < plan->n_feeds; i++)
-            if (plan->feed_nodes[i] >= 0)
-                edge_map_add(&plan->fed, (struct edge){plan->feed_nodes[i], 0}, i);
         code = plan_find_frames(plan, fetches, err);
-    }
     if (!code)
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_whole) {

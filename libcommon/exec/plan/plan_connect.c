@@ -187,20 +187,15 @@ static void add_after(struct plan *plan, int before, int id)
 static void collect_edges(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
-    for (int k = 0; k < item->n_in; k++) {
-        const struct value *value = &plan->values.items[item->in[k]];
-        if (value->item >= 0) {
-            int slot = item->in[k] - plan->items.items[value->item].out[0];
-            add_out_edge(plan, value->item, edge_to(plan, slot, id, k, value->is_ref));
-        } else if (item->role == ROLE_MERGE) {
-            item->merge_ready = true;
-        }
+    for (struct before b = {.of_all = true}; plan_next_before(plan, id, &b);) {
+        bool is_ref = b.input >= 0 && plan->values.items[item->in[b.input]].is_ref;
+        if (b.is_after)
+            add_after(plan, b.item, id);
+        else
+            add_out_edge(plan, b.item, edge_to(plan, b.slot, id, b.input, is_ref));
     }
-    for (int k = 0; k < item->n_controls; k++)
-        if (!plan->items.items[item->controls[k]].removed)
-            add_out_edge(plan, item->controls[k], edge_to(plan, -1, id, EDGE_CONTROL, false));
-    for (size_t k = 0; k < item->after.n; k++)
-        add_after(plan, item->after.items[k], id);
+    for (int k = 0; k < item->n_in; k++)
+        item->merge_ready |= item->role == ROLE_MERGE && plan_maker(plan, item, k) < 0;
 }
 
 /* Where outputs are dropped as soon as all waiting items have been told, the last consumer of a

@@ -249,31 +249,9 @@ static int build(struct plan *plan, struct prune *p, struct edge *fetch_edges, s
     return infer_stacks(p->to, err);
 }
 
-int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
-                    struct error *err)
-{
-    struct prune p;
-    size_t n = (size_t)request->n_feeds;
-    plan->n_feeds = request->n_feeds;
-    plan->feeds = arena_copy(&plan->memory, request->feeds, n * sizeof *plan->feeds);
-    for (size_t i = 0; i < n; i++) {
-        const struct plan_feed *f = &plan->feeds[i];
-        const struct node *node = graph_node(plan->source, f->edge.node);
-        if (plan_check_fed(node, &node->outputs[f->edge.slot], f->type, &f->shape, err))
-            return err->code;
-    }
-    prune_init(&p, plan->source, request, false);
-    plan->graph = plan->pruned = p.to;
-    int code = build(plan, &p, fetch_edges, err);
-    plan->feed_nodes = arena_copy(&plan->memory, p.feed, n * sizeof *plan->feed_nodes);
-    prune_release(&p);
-    return code;
-}
-
-/* ---- device passes ---- */
-
-/* Skips the passes for runs that check each op's result, or run items one by one. */
-void plan_fuse(struct plan *plan, struct edge *fetch_edges)
+/* Has the device's passes rewrite the graph, but for runs that check each op's result, or run items
+ * one by one. */
+static void fuse(struct plan *plan, struct prune *p, struct edge *fetch_edges)
 {
     struct fuse_options options = {.kernels = plan->options.kernels,
                                    .device = plan->options.device->type,
@@ -289,6 +267,30 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
     for (int i = 0; i < plan->n_fetches; i++)
         fetch_edges[i] = fusion_edge(fused, fetch_edges[i]);
     for (int i = 0; i < plan->n_feeds; i++)
-        if (plan->feed_nodes[i] >= 0)
-            plan->feed_nodes[i] = fused->node_of[plan->feed_nodes[i]];
+        if (p->feed[i] >= 0)
+            p->feed[i] = fused->node_of[p->feed[i]];
+}
+
+int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
+                    struct error *err)
+{
+    struct prune p;
+    plan->n_feeds = request->n_feeds;
+    plan->feeds =
+        arena_copy(&plan->memory, request->feeds, (size_t)plan->n_feeds * sizeof *plan->feeds);
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const struct plan_feed *f = &plan->feeds[i];
+        const struct node *node = graph_node(plan->source, f->edge.node);
+        if (plan_check_fed(node, &node->outputs[f->edge.slot], f->type, &f->shape, err))
+            return err->code;
+    }
+    prune_init(&p, plan->source, request, false);
+    plan->graph = plan->pruned = p.to;
+    if (!build(plan, &p, fetch_edges, err) && !plan_goes_on(plan, err))
+        fuse(plan, &p, fetch_edges);
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (p.feed[i] >= 0)
+            edge_map_add(&plan->fed, (struct edge){p.feed[i], 0}, i);
+    prune_release(&p);
+    return err->code;
 }

@@ -44,7 +44,6 @@ struct plan {
         n_order; /* items with a fixed order, as they run: the whole plan's, then loop by loop */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
-    int *feed_nodes;         /* of `graph`; -1: not needed */
     struct edge_map fed;     /* outputs of these nodes -> feed, in the final graph */
     int *fetch_values;
     int *fetch_places; /* in a part's plan: struct plan_place; NULL: the plan sees all uses */

@@ -39,10 +39,11 @@ bool plan_next_before(const struct plan *plan, int id, struct before *before)
                    : k < n_needed ? item->controls[k - item->n_in]
                                   : item->after.items[k - n_needed];
         bool is_next = k < item->n_in && from >= 0 && item->role == ROLE_MERGE &&
-                       items[from].role == ROLE_NEXT;
+                       items[from].role == ROLE_NEXT && !before->of_all;
         if (from < 0 || is_next || (k < n_needed && items[from].removed))
             continue;
         before->item = from;
+        before->input = k < item->n_in ? k : EDGE_CONTROL;
         before->slot = k < item->n_in ? item->in[k] - items[from].out[0] : -1;
         before->is_after = k >= n_needed;
         return true;

@@ -13,12 +13,10 @@
 /* The attribute with the places of a node's inputs, in the plan's graph. */
 #define PLAN_PLACE "_place"
 
-/* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
+/* plan_graph.c: prunes, and has the device's passes (fuse.h) rewrite the result; sets graph, feeds,
+ * fed. fetch_edges gets the fetches in that graph. */
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
                     struct error *err);
-
-/* Has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
-void plan_fuse(struct plan *plan, struct edge *fetch_edges);
 
 /* plan_while.c: finds the frames of plan->graph, which of them are loops that can run as one item,
  * and whether a fixed order with planned memory will do. ERR_DATA if a value within a loop is
@@ -103,8 +101,10 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
 struct before {
     int next; /* where to go on */
     int item;
-    int slot;      /* output of that item; -1: none, only that it is over */
+    int input;     /* EDGE_CONTROL: none, only that the item is over */
+    int slot;      /* output of that item; -1 */
     bool is_after; /* dead or alive */
+    bool of_all;   /* set by the caller: a Merge waits for the iteration before, too */
 };
 /* Finds the next thing that the item waits for, from {0} on; false: there is none. */
 bool plan_next_before(const struct plan *plan, int item, struct before *before);

@@ -127,17 +127,6 @@ static int region_of_key(struct region_find *f, struct map *known, int id)
     return (int)region;
 }
 
-static void group(struct region_find *f, const int *order, int n_order)
-{
-    struct map known = MAP_INIT;
-    for (int i = 0; i < n_order; i++) {
-        struct item *item = &f->plan->items.items[order[i]];
-        item->n_ready = arrival_set_count(&f->sets, f->keys[order[i]].ready);
-        item->region = item->is_point ? -1 : region_of_key(f, &known, order[i]);
-    }
-    map_release(&known);
-}
-
 static int by_arrivals(const void *a, const void *b)
 {
     const struct region *x = *(struct region *const *)a, *y = *(struct region *const *)b;
@@ -165,17 +154,21 @@ static void rank_regions(struct region_find *f)
 static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
+    struct map known = MAP_INIT;
     int *order = arena_array(&f->memory, plan->items.n + 1, sizeof *order), n_order;
     int *rank = arena_array(&f->memory, plan->items.n + 1, sizeof *rank);
     for (size_t i = 0; i < plan->items.n; i++)
         rank[i] = -(plan->items.items[i].removed || plan_is_repeated(plan, &plan->items.items[i]));
     int code = plan_sort(plan, rank, order, &n_order, err);
-    for (int i = 0; !code && !f->alone && i < n_order; i++)
-        find_key(f, order[i]);
-    if (!code) {
-        group(f, order, n_order);
-        rank_regions(f);
+    for (int i = 0; !code && i < n_order; i++) {
+        struct item *item = &plan->items.items[order[i]];
+        if (!f->alone)
+            find_key(f, order[i]);
+        item->n_ready = arrival_set_count(&f->sets, f->keys[order[i]].ready);
+        item->region = item->is_point ? -1 : region_of_key(f, &known, order[i]);
     }
+    rank_regions(f);
+    map_release(&known);
     return code;
 }
 

@@ -42,14 +42,10 @@ struct order {
     struct plan *plan;
     struct access_graph graph;
     int *first_access;      /* by item, and one more; accesses are sorted by item */
+    int *reader;            /* by alias: the item that made the first of its chain */
     struct edge *reads_for; /* by item: the item and input that it reads for; else itself, -1 */
     struct arena memory;
 };
-
-static bool is_of_alias(const struct plan *plan, const struct use *use)
-{
-    return plan->values.items[plan->items.items[use->item].in[use->input]].alias_of >= 0;
-}
 
 /* ---- places that other parts demand ---- */
 
@@ -127,14 +123,10 @@ static void add_access(struct order *o, const struct use *use)
     vec_push(&o->graph.accesses, access);
 }
 
-/* Adds the item as a user of the read that made the first alias of the chain. */
+/* Adds the item as a user of another item's read. */
 static void add_user(struct order *o, const struct use *use)
 {
-    const struct value *values = o->plan->values.items;
-    int alias = o->plan->items.items[use->item].in[use->input];
-    while (values[values[alias].alias_of].alias_of >= 0)
-        alias = values[alias].alias_of;
-    int reader = values[alias].item;
+    int reader = o->reader[o->plan->items.items[use->item].in[use->input]];
     for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
         const struct access *access = &o->graph.accesses.items[i];
         if (!access->write && access->variable == use->variable->id)
@@ -145,16 +137,23 @@ static void add_user(struct order *o, const struct use *use)
 /* An alias is made by an item before its users. */
 static void add_accesses(struct order *o)
 {
-    size_t n_items = o->plan->items.n;
+    const struct value *values = o->plan->values.items;
+    int n_items = (int)o->plan->items.n;
     find_readers(o);
-    o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
-    for (size_t item = 0; item < n_items; item++) {
-        o->first_access[item] = (int)o->graph.accesses.n;
-        vec_each(use, &o->plan->items.items[item].uses) {
-            if (is_of_alias(o->plan, use))
+    o->first_access = arena_array(&o->memory, (size_t)n_items + 2, sizeof *o->first_access);
+    o->reader = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->reader);
+    for (int id = 0; id < n_items; id++) {
+        const struct item *item = &o->plan->items.items[id];
+        o->first_access[id] = (int)o->graph.accesses.n;
+        vec_each(use, &item->uses) {
+            if (values[item->in[use->input]].alias_of >= 0)
                 add_user(o, use);
             else
                 add_access(o, use);
+        }
+        for (int k = 0; k < item->n_out; k++) {
+            int of = values[item->out[k]].alias_of;
+            o->reader[item->out[k]] = of >= 0 && values[of].alias_of >= 0 ? o->reader[of] : id;
         }
     }
 }

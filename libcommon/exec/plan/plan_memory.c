@@ -53,7 +53,7 @@ struct reuse {
 struct placed {
     struct users users; /* of a root value */
     bool is_kept; /* a root value that is not overwritten, as a Merge may pass it on, or because it
-                   * is in use until the step is over (prolong_copied) */
+                   * is copied, and in use until the step is over */
     int beside;   /* a value of another branch, with the same memory; -1: none */
     int block;    /* 0: none of its own, or no bytes */
     int next;     /* that ends at the same position; -1: none */
@@ -218,48 +218,35 @@ static int64_t value_bytes(const struct plan *plan, const struct value *value)
     return bytes < 0 ? 0 : (int64_t)ALIGN_UP((size_t)bytes);
 }
 
-static void live_until(struct place *p, int value, int at)
-{
-    p->plan->values.items[value].live_to = at;
-    add_user(p, &p->values[plan_root_value(p->plan, value)].users, p->frame->order.items[at].item);
-}
-
-/* A value that is copied to the host or from there is used until the copy is over, which is known
- * only at the end of the step. In regions such a value has reference-counted memory instead. */
-static void prolong_copied(struct place *p)
-{
-    struct plan *plan = p->plan;
-    for (int at = 0; p->frame->has_order && at < p->n_order; at++) {
-        const struct item *item = &plan->items.items[p->frame->order.items[at].item];
-        if (!plan_is_copied(plan, item))
-            continue;
-        plan->values.items[item->in[0]].live_to = p->n_order - 1;
-        p->values[plan_root_value(plan, item->in[0])].is_kept = true;
-    }
-}
-
 static void prolong(struct plan *plan, int value, int live_to)
 {
     if (plan->values.items[value].live_to < live_to)
         plan->values.items[value].live_to = live_to;
 }
 
-/* Finds the last position of each value, including those of its aliases. */
+/* Finds the last position of each value, including those of its aliases. In a fixed order a value
+ * that is copied to the host or from there is used until the copy is over, which is known only at
+ * the end of the step. In regions such a value has reference-counted memory instead. */
 static void find_lifetimes(struct place *p)
 {
     struct plan *plan = p->plan;
     for (int at = 0; at < p->n_order; at++) {
-        const struct item *item = &plan->items.items[p->frame->order.items[at].item];
+        int id = p->frame->order.items[at].item;
+        const struct item *item = &plan->items.items[id];
         for (int k = 0; k < item->n_out + item->n_in; k++) {
             int v = k < item->n_out ? item->out[k] : item->in[k - item->n_out];
-            live_until(p, v, at);
+            plan->values.items[v].live_to = at;
+            add_user(p, &p->values[plan_root_value(plan, v)].users, id);
             if (region_has_made(plan, v, item->region))
                 p->values[v].last = at;
         }
     }
-    prolong_copied(p);
     for (int at = p->n_order - 1; at >= 0; at--) {
         const struct item *item = &plan->items.items[p->frame->order.items[at].item];
+        if (p->frame->has_order && plan_is_copied(plan, item)) {
+            prolong(plan, item->in[0], p->n_order - 1);
+            p->values[plan_root_value(plan, item->in[0])].is_kept = true;
+        }
         for (int k = 0; k < item->n_out; k++) {
             const struct value *value = &plan->values.items[item->out[k]];
             if (value->alias_of >= 0)
@@ -470,8 +457,9 @@ static void find_drops(struct place *p, struct plan_frame *frame)
         const struct item *item = &plan->items.items[frame->order.items[at].item];
         for (int k = 0; k < item->n_out; k++) {
             int v = item->out[k];
+            const struct value *value = &plan->values.items[v];
             struct region_item *where = &frame->order.items[p->values[v].last];
-            if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
+            if (value->offset >= 0 || value->is_ref)
                 continue;
             plan->next_drop[v] = where->drops ? where->first_drop : -1;
             where->first_drop = v;

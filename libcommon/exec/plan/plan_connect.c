@@ -124,48 +124,32 @@ static void fill_frames(struct plan *plan)
 
 /* ---- edges ---- */
 
-static struct out_edge edge_to(const struct plan *plan, int slot, int item, int input, bool is_ref)
+/* Adds an edge to input `input` of item `to` (EDGE_CONTROL, EDGE_AFTER), from output `slot` of item
+ * `from`, or, if there is a `loop` (else -1), from its end; but none within a region, where the
+ * order says what comes first. */
+static void connect_to(struct plan *plan, int from, int loop, int slot, int to, int input)
 {
-    const struct item *at = &plan->items.items[item];
-    return (struct out_edge){.slot = slot,
-                             .item = item,
-                             .input = input,
-                             .is_ref = is_ref,
-                             .is_to_merge = at->role == ROLE_MERGE,
-                             .waits = plan->items.items[at->head].local,
-                             .place = at->first_input + (input < 0 ? 0 : input)};
-}
-
-static void count_arrival(struct plan *plan, int id, int input, int from)
-{
-    struct item *at = &plan->items.items[plan->items.items[id].head];
-    if (at->role != ROLE_MERGE || input < 0)
-        plan->frames.items[at->frame].waits[at->local].pending++;
-    else if (plan->items.items[from].role == ROLE_NEXT)
-        at->merge_next++;
-    else
-        at->merge_first++;
-}
-
-/* Adds an edge, but not within a region, where the order says what comes first. */
-static void add_out_edge(struct plan *plan, int from, struct out_edge edge)
-{
-    int region = plan->items.items[from].region;
-    if (region >= 0 && region == plan->items.items[edge.item].region)
-        return;
-    vec_push_in(&plan->memory, &plan->items.items[from].edges, edge);
-    count_arrival(plan, edge.item, edge.input, from);
-}
-
-static void add_wait(struct plan *plan, int before, int loop, int id)
-{
-    struct out_edge edge = edge_to(plan, -1, id, EDGE_AFTER, false);
-    if (loop < 0) {
-        add_out_edge(plan, before, edge);
-    } else {
+    struct item *maker = &plan->items.items[from], *item = &plan->items.items[to];
+    struct item *head = &plan->items.items[item->head];
+    struct out_edge edge = {.slot = slot,
+                            .item = to,
+                            .input = input,
+                            .is_ref = input >= 0 && plan->values.items[item->in[input]].is_ref,
+                            .is_to_merge = item->role == ROLE_MERGE,
+                            .waits = head->local,
+                            .place = item->first_input + (input < 0 ? 0 : input)};
+    if (loop >= 0)
         vec_push_in(&plan->memory, &plan->frames.items[loop].over, edge);
-        count_arrival(plan, edge.item, edge.input, before);
-    }
+    else if (maker->region < 0 || maker->region != item->region)
+        vec_push_in(&plan->memory, &maker->edges, edge);
+    else
+        return;
+    if (!edge.is_to_merge || input < 0)
+        plan->frames.items[item->frame].waits[head->local].pending++;
+    else if (maker->role == ROLE_NEXT)
+        item->merge_next++;
+    else
+        item->merge_first++;
 }
 
 /* Waiting for an item in a loop means waiting until the loop is over; if the waiting item is in a
@@ -178,22 +162,20 @@ static void add_after(struct plan *plan, int before, int id)
     to = access_frame_below(plan->parents, common, to);
     int loop = from == common ? -1 : from;
     if (to == common)
-        add_wait(plan, before, loop, id);
+        connect_to(plan, before, loop, -1, id, EDGE_AFTER);
     for (size_t i = 0; to != common && i < plan->items.n; i++)
         if (plan->items.items[i].role == ROLE_ENTER && plan->items.items[i].child_frame == to)
-            add_wait(plan, before, loop, (int)i);
+            connect_to(plan, before, loop, -1, (int)i, EDGE_AFTER);
 }
 
 static void collect_edges(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
-    for (struct before b = {.of_all = true}; plan_next_before(plan, id, &b);) {
-        bool is_ref = b.input >= 0 && plan->values.items[item->in[b.input]].is_ref;
+    for (struct before b = {.of_all = true}; plan_next_before(plan, id, &b);)
         if (b.is_after)
             add_after(plan, b.item, id);
         else
-            add_out_edge(plan, b.item, edge_to(plan, b.slot, id, b.input, is_ref));
-    }
+            connect_to(plan, b.item, -1, b.slot, id, b.input);
     for (int k = 0; k < item->n_in; k++)
         item->merge_ready |= item->role == ROLE_MERGE && plan_maker(plan, item, k) < 0;
 }
@@ -230,8 +212,6 @@ static void find_roots(struct plan *plan, struct plan_frame *root)
 
 /* ---- what is to be done at each position ---- */
 
-#define LARGE_BYTES (1 << 20) /* worth waiting for the memory of sent values */
-
 static void describe(struct plan *plan, struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];
@@ -243,7 +223,6 @@ static void describe(struct plan *plan, struct region_item *at)
     }
     at->leads = item->edges.n > 0;
     at->locks = item->locks.n > 0;
-    at->makes_outgoing = plan_outgoing_bytes(plan, at->item) >= LARGE_BYTES;
 }
 
 /* Returns whether an input of the item comes from a reduction over all workers. */
@@ -277,11 +256,13 @@ static void describe_region(struct plan *plan, struct region *region)
         region->is_empty &= (item->flags & KERNEL_EMPTY) != 0;
         region->fetches |= item->builtin == BUILTIN_FETCH;
         for (int i = 0; first[k].leads && i < item->n_out; i++)
-            region->lets_go |= !region_is_placed(plan, item->out[i]);
+            region->lets_go |= plan->values.items[item->out[i]].offset < 0;
         first[k].rest_is_cheap = is_cheap;
         is_cheap = is_cheap && item->is_cheap;
     }
 }
+
+#define LARGE_BYTES (1 << 20) /* worth waiting for the memory of sent values */
 
 /* Marks where regions that free memory run first: before a large outgoing value is made, and, if
  * such regions send, as they do the next piece of a value, before each expensive item. */
@@ -290,14 +271,14 @@ static void find_relieved(struct plan *plan)
     bool any = false;
     vec_each(region, &plan->regions) {
         for (int k = 0; region->frees && k < region->n; k++)
-            any |= region->items[k].makes_outgoing;
+            any |= plan_outgoing_bytes(plan, region->items[k].item) >= LARGE_BYTES;
     }
     vec_each(region, &plan->regions) {
         struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
         bool relieves = !region->is_point && !plan_has_order(plan, region->frame);
         for (int k = 0; k < region->n && relieves; k++)
-            first[k].is_relieved =
-                first[k].makes_outgoing || (any && !plan->items.items[first[k].item].is_cheap);
+            first[k].is_relieved = plan_outgoing_bytes(plan, first[k].item) >= LARGE_BYTES ||
+                                   (any && !plan->items.items[first[k].item].is_cheap);
     }
 }
 

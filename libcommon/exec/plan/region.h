@@ -62,16 +62,15 @@ struct plan_segment {
 /* An item of a region, and what is to be done at its position. */
 struct region_item {
     int item;
-    int segment;         /* number, from 1 on, of the segment that begins here; 0: none */
-    bool gathers;        /* an input comes from outside of the region */
-    bool looks;          /* must look up where an input is, or its shape */
-    bool leads;          /* others wait for it */
-    bool locks;          /* locks variables */
-    bool makes_outgoing; /* an output is large and leaves the process */
-    bool is_relieved;    /* regions that free memory run before it */
-    bool rest_is_cheap;  /* all items after it in the region are cheap */
-    bool drops;          /* outputs of the region are last needed here: */
-    int first_drop;      /* the first of them, a value */
+    int segment;        /* number, from 1 on, of the segment that begins here; 0: none */
+    bool gathers;       /* an input comes from outside of the region */
+    bool looks;         /* must look up where an input is, or its shape */
+    bool leads;         /* others wait for it */
+    bool locks;         /* locks variables */
+    bool is_relieved;   /* regions that free memory run before it */
+    bool rest_is_cheap; /* all items after it in the region are cheap */
+    bool drops;         /* outputs of the region are last needed here: */
+    int first_drop;     /* the first of them, a value */
 };
 
 /* Returns whether waiting regions are told at once of what has been made so far. */

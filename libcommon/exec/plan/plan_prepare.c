@@ -91,18 +91,6 @@ static void collect_controls(struct plan *plan, const struct node *node, int num
     vec_release(&todo);
 }
 
-static bool waits_for(const struct plan *plan, const struct item *item, int other)
-{
-    bool waits = false;
-    for (int i = 0; i < item->n_controls && !waits; i++)
-        waits = item->controls[i] == other;
-    for (int i = 0; i < item->node->n_inputs && !waits; i++) {
-        int v = value_at(plan, item->node->inputs[i]);
-        waits = v >= 0 && plan->values.items[v].item == other;
-    }
-    return waits;
-}
-
 /* A kernel finds constants in the plan, so it waits for the nodes that these wait for. As items the
  * constants would arrive anew in each iteration, and put each consumer into a region of its own. */
 static void bind_controls(struct plan *plan, struct item *item)
@@ -111,15 +99,14 @@ static void bind_controls(struct plan *plan, struct item *item)
     int_vec controls = VEC_INIT;
     int number = ++plan->n_looks;
     collect_controls(plan, node, number, &controls);
-    size_t n_own = controls.n;
+    for (int i = 0; i < node->n_inputs; i++) /* it waits for these in any case */
+        plan->looked_at[node->inputs[i].node] = number;
     for (int i = 0; i < node->n_inputs && !item->is_point; i++)
         if (plan->may_be_absent[node->inputs[i].node])
             collect_controls(plan, graph_node(plan->graph, node->inputs[i].node), number,
                              &controls);
     item->controls = controls.items;
-    for (size_t i = 0; i < controls.n; i++)
-        if (i < n_own || !waits_for(plan, item, controls.items[i]))
-            item->controls[item->n_controls++] = controls.items[i];
+    item->n_controls = (int)controls.n;
 }
 
 /* An async op must see deadness arrive, so a constant that may be absent becomes an item for it. */

@@ -132,10 +132,10 @@ static int fuse(struct filter *f, struct error *err)
             if (!(choice.without >> i & 1) && device_passes[i].find)
                 tool_say(f->tool, "%s: %d %s", device_passes[i].name, n_gone[i],
                          device_passes[i].verb);
-    for (size_t i = 0; i < fused.before.n; i++)
-        filter_add(f, fused.before.items[i]);
-    filter_add(f, fused.graph);
-    vec_release(&fused.before);
+    vec_each(made, &fused.graphs) {
+        filter_add(f, *made);
+    }
+    vec_release(&fused.graphs);
     mem_free(fused.node_of);
     mem_free(kept);
     return code;

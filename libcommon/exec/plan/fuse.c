@@ -241,10 +241,10 @@ int device_pass_find(const char *name)
 
 void fusion_release(struct fusion *fused)
 {
-    graph_free(fused->graph);
-    for (size_t i = 0; i < fused->before.n; i++)
-        graph_free(fused->before.items[i]);
-    vec_release(&fused->before);
+    vec_each(graph, &fused->graphs) {
+        graph_free(*graph);
+    }
+    vec_release(&fused->graphs);
     mem_free(fused->node_of);
     *fused = (struct fusion){0};
 }
@@ -261,9 +261,8 @@ static int run_pass(const struct device_pass *pass, const struct graph *graph,
         for (size_t i = 0; i < graph->nodes.n; i++)
             if (fused->node_of[i] >= 0)
                 fused->node_of[i] = groups.node_of[fused->node_of[i]];
-        if (fused->graph)
-            vec_push(&fused->before, fused->graph);
         fused->graph = groups.to;
+        vec_push(&fused->graphs, fused->graph);
         fused->n_gone += groups.n_gone;
     }
     arena_release(&groups.memory);

@@ -25,7 +25,7 @@ struct fusion {
     struct graph *graph; /* borrows names and attributes of the old one; NULL: nothing was found */
     int *node_of;        /* by node of the old graph; -1: it is part of another node */
     int n_gone;          /* nodes that became part of others, or are made another way */
-    graph_vec before;    /* of fuse_graph: further graphs that `graph` borrows from */
+    graph_vec graphs;    /* all that were made: each borrows from those before it */
 };
 
 struct fuse_groups;

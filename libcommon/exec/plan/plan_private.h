@@ -28,7 +28,7 @@ struct plan {
     struct graph *graph;           /* one of both; its nodes are what items point to */
     struct frames *graph_frames;   /* NULL: the graph has no control flow */
     VEC(struct plan_frame) frames; /* the first is the root, outside of all loops */
-    const int *parents;            /* of frames; -1: the root has none */
+    const int *parents;            /* of frames; -1: the root has none; NULL: there are no loops */
     int in_frame;                  /* the frame for which items are being made */
     struct plan_options options;
     VEC(struct item) items;
@@ -123,12 +123,6 @@ static inline bool region_has_made(const struct plan *plan, int v, int region)
     int from = plan->values.items[v].item;
     return from >= 0 && region >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
            plan->items.items[from].region == region;
-}
-
-/* Returns whether the value lies in an arena. */
-static inline bool region_is_placed(const struct plan *plan, int v)
-{
-    return plan->values.items[v].offset >= 0;
 }
 
 /* Returns whether it is a constant that exists always, not only where a loop or branch runs. */

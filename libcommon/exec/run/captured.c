@@ -84,7 +84,7 @@ static void add_output(const struct capture_call *c, int at, int i)
                               .kept = &c->it->kept[call->call.out[i] - c->it->outputs],
                               .value = value,
                               .is_fed = is_feed_copy(c, at)};
-    if (value->kind == VALUE_COMPUTED && !region_is_placed(c->run->plan, v))
+    if (value->kind == VALUE_COMPUTED && value->offset < 0)
         vec_push(&c->captured->outputs, kept);
 }
 

@@ -243,7 +243,7 @@ void iteration_drop_outputs(const struct plan *plan, struct iteration *it, int i
 {
     const struct item *item = &plan->items.items[id];
     for (int i = 0; i < item->n_out; i++)
-        if (!region_is_placed(plan, item->out[i]))
+        if (plan->values.items[item->out[i]].offset < 0)
             tensor_release(&it->outputs[item->first_output + i]);
 }
 

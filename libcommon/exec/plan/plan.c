@@ -80,8 +80,6 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 
 void plan_release(struct plan *plan)
 {
-    if (!plan)
-        return;
     if (plan->faults.n)
         fault_source_remove(&plan->faults);
     vec_each(item, &plan->items) {

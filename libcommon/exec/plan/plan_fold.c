@@ -95,16 +95,13 @@ static void fold_take(struct plan *plan, struct item *item, struct fold *f)
 {
     for (int i = 0; i < item->n_out; i++) {
         struct value *value = &plan->values.items[item->out[i]];
-        struct tensor *t = &f->tensors[item->n_in + i];
         if (value->on_device) {
             value->on_device = false;
             value->alias_of = -1;
             value->root = item->out[i];
         }
-        if (value->alias_of >= 0) /* the memory belongs to the constant that it aliases */
-            t->buffer = NULL;
         value->kind = VALUE_CONSTANT;
-        value->constant = *t;
+        value->constant = f->tensors[item->n_in + i]; /* an alias has no buffer of its own */
         value->item = -1;
     }
     item->removed = true;

@@ -146,7 +146,7 @@ static void pack_ops(msgpack_packer *packer, const struct attr_value *ops, const
 static void pack_item(msgpack_packer *packer, const struct plan *plan, const struct plan_item *item)
 {
     const char *first;
-    const struct attr_value *ops = ops_of(graph_find(plan->graph, item->name), &first);
+    const struct attr_value *ops = ops_of(item->node, &first);
     bool has_region = !plan->is_whole;
     msgpack_pack_map(packer, 6 + item->on_host + has_region + (ops != NULL));
     if (ops)

@@ -126,14 +126,12 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
     int (*prepare)(struct kernel_setup * setup) =
         item->builtin ? builtin_prepare[item->builtin] : item->code->prepare;
     int code = prepare ? prepare(&setup) : 0;
-    if (!code) {
-        item->state = setup.state;
-        item->kernel = setup.name;
-        item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
+    item->state = setup.state;
+    item->kernel = setup.name;
+    item->scratch_bytes = ALIGN_UP(setup.scratch_bytes);
+    if (!code)
         code = take_outputs(plan, item, out, err);
-    }
     if (code) {
-        item->state = setup.state;
         plan_release_state(item);
         item_fail(item, err);
     }

@@ -273,8 +273,7 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
     if (any && frames_new_fed(plan->graph, &plan->fed, &plan->graph_frames, err))
         return err->code;
     size_t n = any ? plan->graph_frames->frames.n : 1;
-    static const int none[] = {-1};
-    plan->parents = any ? plan->graph_frames->parents : none;
+    plan->parents = any ? plan->graph_frames->parents : NULL;
     for (size_t i = 0; i < n; i++) {
         const struct graph_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
         const struct graph_frame *of = any ? &plan->graph_frames->frames.items[i] : &root;

@@ -75,25 +75,15 @@ static const struct loop_variable *variable_of(const struct frames *frames, int 
 
 /* ---- loops that cannot be one item ---- */
 
-/* Returns whether the node is a Merge with inputs from its own frame and iteration only. */
-static bool is_merge_of_branch(const struct while_search *s, const struct node *node)
-{
-    bool is = node_is(node, "Merge");
-    for (int i = 0; is && i < node->n_inputs; i++) {
-        const struct node *from = graph_node(s->graph, node->inputs[i].node);
-        is = !node_is(from, "Enter") && !node_is(from, "NextIteration");
-    }
-    return is;
-}
-
-/* Returns whether the node is of the loop itself, not of a branch in it or of an inner loop. */
+/* Returns whether the node computes, steers the loop, is a branch's, or is part of its variable. A
+ * Merge without a variable is a branch's, or what would lead back to it is refused. */
 static bool is_of_loop(const struct while_search *s, const struct node *node)
 {
     const struct loop_variable *v = variable_of(s->frames, node->id);
     if (!node_has(node, OP_CONTROL_FLOW) || node_is(node, "LoopCond") || node_is(node, "Enter"))
         return true;
     if (node_is(node, "Switch") ? !frames_is_loop_switch(s->graph, node)
-                                : is_merge_of_branch(s, node))
+                                : node_is(node, "Merge") && !v)
         return true;
     bool is_its = v && (v->merge == node->id || v->switch_ == node->id || v->next == node->id ||
                         v->exit == node->id);

@@ -53,22 +53,6 @@ static void make_chain(const struct schedule_request *r, struct sum_schedule *s,
         flow(s, piece, k, k - 1, SCHEDULE_COPY);
 }
 
-/* Sends the piece around some members, from the one at `piece` on. */
-static void go_around(struct sum_schedule *s, int piece, const int *members, int n)
-{
-    for (int hop = 0; hop < 2 * (n - 1); hop++)
-        flow(s, piece, members[(piece + hop) % n], members[(piece + hop + 1) % n],
-             hop < n - 1 ? SCHEDULE_ADD : SCHEDULE_COPY);
-}
-
-static void make_ring(const struct schedule_request *r, struct sum_schedule *s, int piece)
-{
-    int all[SCHEDULE_MEMBERS_MAX];
-    for (int k = 0; k < r->n_members; k++)
-        all[k] = k;
-    go_around(s, piece, all, r->n_members);
-}
-
 /* Returns the parent in a binomial tree. */
 static int parent_of(int member)
 {
@@ -127,12 +111,13 @@ static void make_halving(const struct schedule_request *r, struct sum_schedule *
         flow(s, piece, 2 * k, 2 * k + 1, SCHEDULE_COPY);
 }
 
-/* Finds the first member of each host, in order; of[k]: that of member k's host. */
+/* Finds the first member of each host, in order; of[k]: that of member k's host. Only two-level
+ * goes by hosts: for the other kinds each member is its own leader. */
 static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
 {
     int n = 0;
     for (int k = 0; k < r->n_members; k++) {
-        int at = 0;
+        int at = r->kind == SCHEDULE_TWO_LEVEL ? 0 : n;
         while (at < n && r->hosts[leaders[at]] != r->hosts[k])
             at++;
         if (at == n)
@@ -142,14 +127,18 @@ static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
     return n;
 }
 
-static void make_two_level(const struct schedule_request *r, struct sum_schedule *s, int piece)
+/* A ring of the leaders, from the one at `piece` on; members send to their leader before, and get
+ * the sum from it afterwards. */
+static void make_ring(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
     int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
     int n = find_leaders(r, leaders, of);
     for (int k = 0; k < s->n_members; k++)
         if (of[k] != k)
             flow(s, piece, k, of[k], SCHEDULE_ADD);
-    go_around(s, piece, leaders, n);
+    for (int hop = 0; hop < 2 * (n - 1); hop++)
+        flow(s, piece, leaders[(piece + hop) % n], leaders[(piece + hop + 1) % n],
+             hop < n - 1 ? SCHEDULE_ADD : SCHEDULE_COPY);
     for (int k = 0; k < s->n_members; k++)
         if (of[k] != k)
             flow(s, piece, of[k], k, SCHEDULE_COPY);
@@ -159,11 +148,6 @@ static int count_one(const struct schedule_request *r)
 {
     (void)r;
     return 1;
-}
-
-static int count_members(const struct schedule_request *r)
-{
-    return r->n_members;
 }
 
 static int count_halves(const struct schedule_request *r)
@@ -182,12 +166,12 @@ static const struct generator {
     void (*make)(const struct schedule_request *request, struct sum_schedule *schedule, int piece);
     int (*count)(const struct schedule_request *request); /* the least number of pieces */
 } generators[] = {
-    [SCHEDULE_DIRECT] = {"direct", make_direct, count_members},
+    [SCHEDULE_DIRECT] = {"direct", make_direct, count_leaders},
     [SCHEDULE_CHAIN] = {"chain", make_chain, count_one},
-    [SCHEDULE_RING] = {"ring", make_ring, count_members},
+    [SCHEDULE_RING] = {"ring", make_ring, count_leaders},
     [SCHEDULE_TREE] = {"tree", make_tree, count_one},
     [SCHEDULE_HALVING] = {"halving", make_halving, count_halves},
-    [SCHEDULE_TWO_LEVEL] = {"two-level", make_two_level, count_leaders},
+    [SCHEDULE_TWO_LEVEL] = {"two-level", make_ring, count_leaders},
 };
 
 bool schedule_kind_of(const char *name, enum schedule_kind *kind)

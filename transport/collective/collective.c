@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/container_of.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "transport/collective/collective_device.h"
@@ -106,7 +105,6 @@ static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
 static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
-    struct error reason = ERROR_INIT;
     int k = find_task(group, peer_task(peer));
     if (k < 0)
         return;
@@ -118,10 +116,8 @@ static void peer_lost(struct conns_watcher *watcher, struct peer *peer, const st
     if (!mine)
         return;
     peer_release(peer);
-    reason = *why;
-    reason.code = ERR_UNAVAILABLE;
-    if (!left && fail(group, &reason))
-        close_links(group, &reason);
+    if (!left)
+        collective_links_abort(&group->interface, why);
 }
 
 static void dial_failed(struct conns_watcher *watcher, const char *task, const struct error *why)
@@ -130,12 +126,6 @@ static void dial_failed(struct conns_watcher *watcher, const char *task, const s
     int k = find_task(group, task);
     if (k >= 0 && !group->ends[k].peer && !group->dial.code)
         group->dial = *why;
-}
-
-int server_of(const struct process_group *group, const struct collective_round *r, uint64_t number)
-{
-    uint64_t n = (uint64_t)count_servers(group);
-    return group->interface.size + (int)((hash_text(r->name) % n + number) % n);
 }
 
 /* ---- the interface ---- */
@@ -252,7 +242,6 @@ static void links_free(struct collective *collective)
         pthread_cond_wait(&group->returned, &group->lock);
     pthread_mutex_unlock(&group->lock);
     conns_unwatch(group->conns, &group->watcher);
-    conns_reduce(group->conns, NULL);
     while ((r = group->rounds)) {
         pthread_mutex_lock(&group->lock);
         r->holders++;
@@ -295,10 +284,9 @@ struct collective *collective_links_new(struct conns *conns, const struct collec
     group->memory = buffer_pool_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->returned, NULL);
-    group->watcher = (struct conns_watcher){peer_opened, peer_lost, dial_failed, NULL};
+    group->watcher = (struct conns_watcher){peer_opened, peer_lost,    dial_failed,
+                                            reduce_take, reduce_place, NULL};
     conns_watch(conns, &group->watcher);
-    group->reducer = (struct conns_reducer){reduce_take, reduce_place, group};
-    conns_reduce(conns, &group->reducer);
     return &group->interface;
 }
 

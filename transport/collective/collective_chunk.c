@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/map.h"
 #include "base/memory.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
@@ -60,6 +61,15 @@ static void add_flow(struct value_cut *c, struct chunk flow)
     c->longest = flow.count > c->longest ? flow.count : c->longest;
     if (flow.program)
         vec_push(&c->flows, flow);
+}
+
+/* Returns the server of chunk `number` of the round: servers take turns, and different rounds begin
+ * with different servers. */
+static int server_of(const struct process_group *group, const struct collective_round *r,
+                     uint64_t number)
+{
+    uint64_t n = (uint64_t)count_servers(group);
+    return group->interface.size + (int)((hash_text(r->name) % n + number) % n);
 }
 
 /* The flows of a value that all members get whole: an owner's part of a sum has several chunks if

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
@@ -80,40 +81,22 @@ void reduce_send_all(struct process_group *group, const struct reduce *reduce)
 
 /* ---- receiving ---- */
 
-struct taken_record {
-    int rank; /* of the sender; or a server's end */
-    struct collective_key key;
-    uint64_t index;
-    const struct record *record;
-    struct tensor shared; /* bytes in the sender's segment, instead of the record's tensor */
-};
-
-/* Takes a record of a round. A contribution may be the first record of its round; for others, a
- * round that is not found is over. */
-static int take_of_round(struct process_group *group, int64_t what,
-                         const struct taken_record *taken, struct error *err)
+/* Takes a record of a round: a contribution (`brought`), which may be the first record of its
+ * round, or a piece of a chunk; for that, a round that is not found is over. */
+static int take_of_round(struct process_group *group, const struct collective_key *key,
+                         const struct chunk_piece *piece, const struct record *contribution,
+                         struct error *err)
 {
-    const struct record *record = taken->record;
-    struct chunk_piece piece = {.index = taken->index,
-                                .end = taken->rank,
-                                .data = taken->shared,
-                                .is_part = what == REDUCE_PART,
-                                .is_shared = taken->shared.data,
-                                .n = record->n_tensors + (taken->shared.data != NULL)};
     struct chunk *chunk = NULL;
     int code = 0;
-    if (record->n_tensors && !piece.is_shared)
-        piece.data = record->tensors[0].tensor;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r =
-        what == REDUCE_BRING ? round_get(group, &taken->key) : round_find(group, &taken->key);
+    struct collective_round *r = contribution ? round_get(group, key) : round_find(group, key);
     if (r)
         r->holders++;
-    if (r && what == REDUCE_BRING) {
-        code = contribution_take(group, r, taken->rank, taken->index, record, err);
-    } else if (r) {
-        code = chunk_take(group, r, &piece, &chunk, err);
-    }
+    if (contribution)
+        code = contribution_take(group, r, piece->end, piece->index, contribution, err);
+    else if (r)
+        code = chunk_take(group, r, piece, &chunk, err);
     pthread_mutex_unlock(&group->lock);
     if (chunk && !code)
         chunk_advance(group, r, chunk);
@@ -124,15 +107,15 @@ static int take_of_round(struct process_group *group, int64_t what,
     return code;
 }
 
-static int peer_rank(struct process_group *group, const struct peer *peer)
+static int find_end(struct process_group *group, const struct peer *peer)
 {
-    int rank = -1;
+    int end = -1;
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)
         if (group->ends[k].peer == peer)
-            rank = k;
+            end = k;
     pthread_mutex_unlock(&group->lock);
-    return rank;
+    return end;
 }
 
 /* Maps a part of the sender's segment, of which the sender has offered a byte before. ERR_PROTOCOL:
@@ -164,20 +147,20 @@ void join_end(struct process_group *group, int end)
             &(struct reduce){.what = REDUCE_JOIN, .shared = offers ? &group->segment : NULL});
 }
 
-/* Takes a record that belongs to no round. */
-static int take_number(struct process_group *group, int64_t what, const struct taken_record *taken,
-                       struct error *err)
+/* Takes a record that belongs to no round, of end k. */
+static int take_number(struct process_group *group, int64_t what, int k,
+                       const struct record *record, struct error *err)
 {
-    const msgpack_object *header = &taken->record->header;
-    struct group_end *end = &group->ends[taken->rank];
+    const msgpack_object *header = &record->header;
+    struct group_end *end = &group->ends[k];
     uint64_t number;
     if (what == REDUCE_JOIN) {
         /* A segment that cannot be mapped is in another container, or of another user. */
         struct error why = ERROR_INIT;
         if (end->segment.data || !record_field(header, "memory"))
             return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
-        bool has_it = !map_shared(group, end, taken->record, &end->segment, &why);
-        reduce_send(group, taken->rank, &(struct reduce){.what = REDUCE_REPLY, .index = has_it});
+        bool has_it = !map_shared(group, end, record, &end->segment, &why);
+        reduce_send(group, k, &(struct reduce){.what = REDUCE_REPLY, .index = has_it});
         return 0;
     }
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
@@ -185,14 +168,14 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     if (what == REDUCE_REPLY) {
         if (!end->asked)
             return error_set(err, ERR_PROTOCOL, "answers what was not offered");
-        if (!number && !is_server(group, taken->rank))
+        if (!number && !is_server(group, k))
             segment_take_back(&group->segment);
         end->asked = false;
         end->shares = number;
         return 0;
     }
     if (what == REDUCE_LAST) {
-        end_take(group, taken->rank, (int64_t)number);
+        end_take(group, k, (int64_t)number);
         return 0;
     }
     if (number && group->leaving_heard.hear)
@@ -212,45 +195,55 @@ bool reduce_read_key(const msgpack_object *header, struct collective_key *key, u
            record_get_uint(header, "index", index);
 }
 
-int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
+int reduce_take(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
+                struct error *err)
 {
-    struct process_group *group = context;
+    struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     const msgpack_object *header = &record->header;
-    struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
+    struct chunk_piece piece = {.end = find_end(group, peer), .n = record->n_tensors};
+    struct collective_key key;
     int64_t what;
     int code = 0;
-    if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_REPLY)
+    if (piece.end < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_REPLY)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (is_server(group, taken.rank) && what != REDUCE_REPLY &&
-        (what != REDUCE_SUM || record_field(header, "memory")))
+    piece.is_part = what == REDUCE_PART;
+    piece.is_shared = record_field(header, "memory");
+    if (is_server(group, piece.end) && what != REDUCE_REPLY &&
+        (what != REDUCE_SUM || piece.is_shared))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
     if (what >= REDUCE_LEAVE)
-        return take_number(group, what, &taken, err);
-    if (!reduce_read_key(header, &taken.key, &taken.index))
-        code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
-    else if (record_field(header, "memory"))
-        code = map_shared(group, &group->ends[taken.rank], record, &taken.shared, err);
+        return take_number(group, what, piece.end, record, err);
+    if (!reduce_read_key(header, &key, &piece.index))
+        return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
+    if (piece.is_shared)
+        code = map_shared(group, &group->ends[piece.end], record, &piece.data, err);
+    else if (piece.n)
+        piece.data = record->tensors[0].tensor;
+    piece.n += piece.is_shared;
     if (!code)
-        code = take_of_round(group, what, &taken, err);
-    tensor_release(&taken.shared);
+        code = take_of_round(group, &key, &piece, what == REDUCE_BRING ? record : NULL, err);
+    if (piece.is_shared)
+        tensor_release(&piece.data);
     return code;
 }
 
 /* ---- sums are read directly into their place ---- */
 
-bool reduce_place(void *context, struct peer *peer, const struct record *record,
+bool reduce_place(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
-    struct process_group *group = context;
-    struct taken_record taken = {.rank = peer_rank(group, peer), .record = record};
+    struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
+    int end = find_end(group, peer);
+    struct collective_key key;
+    uint64_t index;
     int64_t what;
-    if (record->n_tensors || taken.rank < 0 || !record_get_int(&record->header, "what", &what) ||
-        what != REDUCE_SUM || !reduce_read_key(&record->header, &taken.key, &taken.index))
+    if (record->n_tensors || end < 0 || !record_get_int(&record->header, "what", &what) ||
+        what != REDUCE_SUM || !reduce_read_key(&record->header, &key, &index))
         return false;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = round_find(group, &taken.key);
-    const struct chunk *chunk = r ? chunk_find(r, taken.index) : NULL;
-    bool fits = chunk && !chunk_stays(r, chunk) && chunk_has_place(group, r, chunk, taken.rank) &&
+    struct collective_round *r = round_find(group, &key);
+    const struct chunk *chunk = r ? chunk_find(r, index) : NULL;
+    bool fits = chunk && !chunk_stays(r, chunk) && chunk_has_place(group, r, chunk, end) &&
                 like->type == r->own[chunk->value].type && like->shape.rank == 1 &&
                 like->shape.dims[0] == chunk->count;
     if (fits) {

@@ -43,8 +43,10 @@ void reduce_send_all(struct process_group *group, const struct reduce *reduce);
 void join_end(struct process_group *group, int end);
 /* Reads the key of a record of a round; returns false if it has none. */
 bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
-int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
-bool reduce_place(void *group, struct peer *peer, const struct record *record,
+/* As in struct conns_watcher; the watcher is a group's. */
+int reduce_take(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
+                struct error *err);
+bool reduce_place(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
 
 #endif

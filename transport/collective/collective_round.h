@@ -41,7 +41,6 @@ struct process_group {
     int n_ends;
     struct group_end *ends; /* the members by rank, then the servers */
     struct conns_watcher watcher;
-    struct conns_reducer reducer;
     struct buffer_pool *memory; /* of results */
     struct device_sums *sums;   /* NULL: no sums on devices; set before the first step */
     struct error dial;          /* of a dial that was given up; the loop's thread only */
@@ -76,10 +75,6 @@ static inline int count_servers(const struct process_group *group)
 {
     return group->n_ends - group->interface.size;
 }
-/* Returns the server of chunk `number` of the round: servers take turns, and different rounds begin
- * with different servers. */
-int server_of(const struct process_group *group, const struct collective_round *round,
-              uint64_t number);
 
 /* Closes the link to that end; with `why` NULL, in an orderly way. Any thread. */
 void end_close(struct process_group *group, int end, const struct error *why);

@@ -43,7 +43,6 @@ struct held_sum {
 struct sum_server {
     struct sum_server_options options;
     struct conns_watcher watcher;
-    struct conns_reducer reducer;
     struct buffer_pool *memory; /* of sums */
     struct held_sum *sums;
 };
@@ -177,9 +176,10 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
 
 /* ---- records ---- */
 
-static int receive(void *context, struct peer *peer, const struct record *record, struct error *err)
+static int receive(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
+                   struct error *err)
 {
-    struct sum_server *server = context;
+    struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
     struct sum_part said = {.n = 0};
     int64_t what = -1;
     error_clear(err);
@@ -238,10 +238,8 @@ struct sum_server *sum_server_new(const struct sum_server_options *options)
     struct sum_server *server = mem_alloc(sizeof *server);
     server->options = *options;
     server->memory = buffer_pool_new(KEPT_BYTES);
-    server->watcher = (struct conns_watcher){NULL, peer_lost, NULL, NULL};
-    server->reducer = (struct conns_reducer){receive, NULL, server};
+    server->watcher = (struct conns_watcher){.lost = peer_lost, .reduce = receive};
     conns_watch(options->conns, &server->watcher);
-    conns_reduce(options->conns, &server->reducer);
     return server;
 }
 
@@ -250,7 +248,6 @@ void sum_server_free(struct sum_server *server)
     if (!server)
         return;
     conns_unwatch(server->options.conns, &server->watcher);
-    conns_reduce(server->options.conns, NULL);
     while (server->sums)
         drop_sum(&server->sums);
     buffer_pool_free(server->memory);

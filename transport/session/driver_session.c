@@ -428,7 +428,7 @@ static void dial_all(void *argument)
 {
     struct driver_session *session = argument;
     double timeout = session->options.timeout > 0 ? session->options.timeout : 30;
-    session->watcher = (struct conns_watcher){opened, lost, failed, NULL};
+    session->watcher = (struct conns_watcher){.opened = opened, .lost = lost, .failed = failed};
     conns_watch(session->options.conns, &session->watcher);
     for (size_t i = 0; i < session->tasks.n; i++) {
         struct error err = ERROR_INIT;

@@ -28,7 +28,6 @@ struct conns {
     VEC(struct conns_verb) verbs;
     struct error refused; /* why requests are refused; code 0: they are not */
     struct conns_watcher *watchers;
-    const struct conns_reducer *reducer;
     atomic_uint_fast64_t last_call;
     _Atomic uint64_t origin;
 
@@ -159,9 +158,12 @@ void conns_refuse(struct conns *conns, const struct error *why)
     conns->refused = *why;
 }
 
-void conns_reduce(struct conns *conns, const struct conns_reducer *reducer)
+static struct conns_watcher *find_reducer(const struct conns *conns)
 {
-    conns->reducer = reducer;
+    struct conns_watcher *watcher = conns->watchers;
+    while (watcher && !watcher->reduce)
+        watcher = watcher->next;
+    return watcher;
 }
 
 static int take_record(struct conns *conns, struct peer *peer, struct record *record,
@@ -217,10 +219,11 @@ static int take_record(struct conns *conns, struct peer *peer, struct record *re
         return exchanges_announce(conns->exchanges, peer, record, err);
     case RECORD_GRANT:
         return flow_granted(peer, record, err);
-    case RECORD_REDUCE:
-        if (conns->reducer)
-            return conns->reducer->take(conns->reducer->context, peer, record, err);
-        break;
+    case RECORD_REDUCE: {
+        struct conns_watcher *reducer = find_reducer(conns);
+        if (reducer)
+            return reducer->reduce(reducer, peer, record, err);
+    } break;
     default:
         break;
     }
@@ -256,10 +259,9 @@ static void link_record(void *context, struct link *link, struct record *record)
 static bool place(void *context, struct link *link, const struct record *record,
                   const struct tensor *like, struct tensor *t)
 {
-    const struct conns_reducer *reducer = ((struct conns *)context)->reducer;
+    struct conns_watcher *reducer = record->kind == RECORD_REDUCE ? find_reducer(context) : NULL;
     struct peer *peer = link_user(link);
-    return reducer && reducer->place && peer && record->kind == RECORD_REDUCE &&
-           reducer->place(reducer->context, peer, record, like, t);
+    return reducer && reducer->place && peer && reducer->place(reducer, peer, record, like, t);
 }
 
 static void link_closed(void *context, struct link *link, const struct error *why)

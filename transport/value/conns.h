@@ -55,6 +55,13 @@ struct conns_watcher {
     void (*lost)(struct conns_watcher *watcher, struct peer *peer, const struct error *why);
     /* A dial was given up. */
     void (*failed)(struct conns_watcher *watcher, const char *task, const struct error *why);
+    /* Takes the records `reduce` of all peers, which go to the newest watcher that takes any, and
+     * are refused if there is none. ERR_PROTOCOL ends the peer's link. */
+    int (*reduce)(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
+                  struct error *err);
+    /* As in struct link_handler, for such records. */
+    bool (*place)(struct conns_watcher *watcher, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t);
     struct conns_watcher *next;
 };
 void conns_watch(struct conns *conns, struct conns_watcher *watcher);
@@ -81,22 +88,6 @@ struct call {
 msgpack_packer *conns_call_begin(struct conns *conns, struct peer *peer, const char *verb,
                                  int n_fields, struct call *call);
 void conns_call(struct conns *conns, struct call *call, const struct named_tensor *tensors, int n);
-
-/* ---- collectives ---- */
-
-/* Receives the records `reduce` of all peers, in the loop's thread. */
-struct conns_reducer {
-    /* ERR_PROTOCOL ends the peer's link. */
-    int (*take)(void *context, struct peer *peer, const struct record *record, struct error *err);
-    /* As in struct link_handler; may be NULL. */
-    bool (*place)(void *context, struct peer *peer, const struct record *record,
-                  const struct tensor *like, struct tensor *t);
-    void *context;
-};
-
-/* The reducer must live as long as it is set; NULL: such records are refused. Set it before there
- * are links. */
-void conns_reduce(struct conns *conns, const struct conns_reducer *reducer);
 
 /* ---- replies ---- */
 

@@ -9,10 +9,10 @@
 #define ROW_BYTES 1000
 #define MANY 500 /* rows: too many for one contribution */
 
-static int take_nothing(void *context, struct peer *peer, const struct record *record,
-                        struct error *err)
+static int take_nothing(struct conns_watcher *watcher, struct peer *peer,
+                        const struct record *record, struct error *err)
 {
-    (void)context;
+    (void)watcher;
     (void)peer;
     (void)record;
     (void)err;
@@ -22,7 +22,7 @@ static int take_nothing(void *context, struct peer *peer, const struct record *r
 /* Members but 0 send nothing by themselves. */
 struct hostile_pair {
     struct members all;
-    struct conns_reducer deaf;
+    struct conns_watcher deaf[MEMBERS_MAX];
     int n; /* of members; 0: 2 */
     struct tensor value;
     struct reply reply;
@@ -32,11 +32,12 @@ struct hostile_pair {
 
 static void pair_start(struct hostile_pair *p, enum collective_kind kind)
 {
-    p->deaf = (struct conns_reducer){take_nothing, NULL, NULL};
     p->kind = kind;
     members_start_some_shared(&p->all, p->n ? p->n : 2, 0);
-    for (int k = 1; k < p->all.n; k++)
-        conns_reduce(p->all.ends[k].conns, &p->deaf);
+    for (int k = 1; k < p->all.n; k++) {
+        p->deaf[k] = (struct conns_watcher){.reduce = take_nothing};
+        conns_watch(p->all.ends[k].conns, &p->deaf[k]);
+    }
 }
 
 static void pair_call(struct hostile_pair *p, int64_t rows)

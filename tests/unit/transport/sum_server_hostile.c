@@ -168,13 +168,13 @@ struct false_sum {
 /* In place of the server, answers a part with an impossible record. */
 static const struct false_sum *to_reply;
 
-static int reply_falsely(void *context, struct peer *peer, const struct record *record,
-                         struct error *err)
+static int reply_falsely(struct conns_watcher *watcher, struct peer *peer,
+                         const struct record *record, struct error *err)
 {
     struct shape shape = shape_vector(to_reply->elements);
     struct named_tensor named = {"", TENSOR_INIT};
     const struct false_sum *f = to_reply;
-    (void)context, (void)record;
+    (void)watcher, (void)record;
     msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 5 + f->has_memory, err);
     if (!packer)
         return 0;
@@ -214,13 +214,13 @@ static void what_a_server_sends_is_checked(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        static const struct conns_reducer liar = {reply_falsely, NULL, NULL};
+        struct conns_watcher liar = {.reduce = reply_falsely};
         struct members all;
         struct tensor values[MEMBERS_MAX][8];
         struct reply replies[MEMBERS_MAX];
         to_reply = &cases[i];
         members_start_served(&all, counts, 0, NULL);
-        conns_reduce(all.ends[2].conns, &liar);
+        conns_watch(all.ends[2].conns, &liar);
         for (int k = 0; k < 2; k++) {
             fill(&values[k][0], FLOAT32, &shape, k);
             struct collective_call call = {.key = {"served", 1, 0},

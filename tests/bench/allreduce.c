@@ -54,12 +54,16 @@ static double processor_seconds(void)
 static struct collective *join(struct conns **conns, int rank)
 {
     struct error err = ERROR_INIT;
-    const char *names[RANKS_MAX], *places[RANKS_MAX];
-    const struct collective_tasks group = {names, n_ranks, 0};
+    const char *names[RANKS_MAX];
+    const struct collective_tasks group = {names, n_ranks, 0, NULL, NULL};
+    struct cluster cluster = {0};
+    struct str text = STR_INIT;
     for (int k = 0; k < n_ranks; k++) {
         names[k] = tasks[k];
-        places[k] = addresses[k];
+        str_printf(&text, "task %s %s\n", tasks[k], addresses[k]);
     }
+    must(cluster_parse(&cluster, str_text(&text), "cluster", &err), &err);
+    str_release(&text);
     struct conns_options options = {.peers = {.task = tasks[rank],
                                               .folder = folder,
                                               .no_key = true,
@@ -68,8 +72,9 @@ static struct collective *join(struct conns **conns, int rank)
     must(!*conns, &err);
     struct collective *collective = collective_links_new(*conns, &group, rank);
     must(peers_listen(conns_peers(*conns), addresses[rank], NULL, &err), &err);
-    struct collective_join meet = {.addresses = places, .seconds = 20};
-    must(collective_links_join(collective, &meet, &err), &err);
+    must(collective_links_join(collective, &cluster, &(struct member_options){.timeout = 20}, &err),
+         &err);
+    cluster_release(&cluster);
     return collective;
 }
 

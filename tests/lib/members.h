@@ -33,7 +33,8 @@ struct member_end {
 struct members {
     int n, n_servers;
     char folder[64];
-    char tasks[ENDS_MAX][24], addresses[ENDS_MAX][24];
+    char tasks[ENDS_MAX][24];
+    struct cluster cluster;
     struct member_end ends[ENDS_MAX];
     char said[256]; /* by a server, last */
     pthread_barrier_t listening, there;
@@ -55,14 +56,13 @@ static inline void *member_run(void *argument)
     struct member_end *end = argument;
     struct members *all = end->all;
     struct error err = ERROR_INIT;
-    const char *addresses[ENDS_MAX];
-    for (int k = 0; k < all->n + all->n_servers; k++)
-        addresses[k] = all->addresses[k];
-    must(peers_listen(conns_peers(end->conns), addresses[end->rank], NULL, &err), &err);
+    char address[24];
+    snprintf(address, sizeof address, "unix:w%d", end->rank);
+    must(peers_listen(conns_peers(end->conns), address, NULL, &err), &err);
     pthread_barrier_wait(&all->listening);
-    struct collective_join meet = {.addresses = addresses, .seconds = 20};
     if (end->collective) {
-        collective_links_join(end->collective, &meet, &end->met);
+        collective_links_join(end->collective, &all->cluster,
+                              &(struct member_options){.timeout = 20}, &end->met);
         pthread_barrier_wait(&all->there);
     }
     must(loop_run(conns_loop(end->conns), &err), &err);
@@ -95,16 +95,18 @@ static inline void members_start_served(struct members *all, const int counts[2]
     memset(all, 0, sizeof *all);
     all->n = n;
     all->n_servers = counts[1];
-    const struct collective_tasks group = {tasks, n, counts[1]};
+    const struct collective_tasks group = {tasks, n, counts[1], NULL, NULL};
+    char cluster[ENDS_MAX * 64] = "";
     end_folder(all->folder);
     pthread_barrier_init(&all->listening, NULL, (unsigned)n_ends);
     pthread_barrier_init(&all->there, NULL, (unsigned)n + 1);
     for (int k = 0; k < n_ends; k++) {
         snprintf(all->tasks[k], sizeof all->tasks[k], k < n ? "worker:%d" : "ps:%d",
                  k < n ? k : k - n);
-        snprintf(all->addresses[k], sizeof all->addresses[k], "unix:w%d", k);
+        snprintf(cluster + strlen(cluster), 64, "task %s unix:w%d\n", all->tasks[k], k);
         tasks[k] = all->tasks[k];
     }
+    must(cluster_parse(&all->cluster, cluster, "cluster", &err), &err);
     for (int k = 0; k < n_ends; k++) {
         struct member_end *end = &all->ends[k];
         struct conns_options options = {.segment_bytes = limits ? limits[k] : 0,
@@ -160,6 +162,7 @@ static inline void members_stop(struct members *all)
     for (int k = 0; k < all->n + all->n_servers; k++)
         member_kill(&all->ends[k]);
     assert_int_equal(rmdir(all->folder), 0);
+    cluster_release(&all->cluster);
     pthread_barrier_destroy(&all->listening);
     pthread_barrier_destroy(&all->there);
 }

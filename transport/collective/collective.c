@@ -276,6 +276,8 @@ struct collective *collective_links_new(struct conns *conns, const struct collec
                                            .leave = links_leave,
                                            .free = links_free};
     group->conns = conns;
+    group->leaves = tasks->leaves;
+    group->context = tasks->context;
     group->n_ends = tasks->n + tasks->n_servers;
     group->ends = mem_array((size_t)group->n_ends, sizeof *group->ends);
     for (int k = 0; k < group->n_ends; k++)
@@ -320,31 +322,34 @@ static bool has_met(void *context)
     return find_missing(context) < 0 || failure_of(context).code;
 }
 
-int collective_links_join(struct collective *collective, const struct collective_join *meet,
-                          struct error *err)
+int collective_links_join(struct collective *collective, const struct cluster *cluster,
+                          const struct member_options *options, struct error *err)
 {
     struct process_group *group = (struct process_group *)collective;
-    double end = time_now() + meet->seconds, told = time_now();
-    for (int k = collective->rank + 1; k < group->n_ends; k++)
-        if (peers_connect(conns_peers(group->conns), group->ends[k].task, meet->addresses[k],
-                          meet->seconds, err))
+    const struct peers_news *news = &options->news;
+    double end = time_now() + options->timeout, told = time_now();
+    for (int k = collective->rank + 1; k < group->n_ends; k++) {
+        const char *task = group->ends[k].task;
+        if (peers_connect(conns_peers(group->conns), task, member_find_task(cluster, task)->address,
+                          options->timeout, err))
             return err->code;
+    }
     while (!loop_run_until(conns_loop(group->conns), has_met, group, LOOK_SECONDS)) {
         int missing = find_missing(group);
         double left = end - time_now();
         if (missing < 0)
             break;
-        if (meet->given_up && meet->given_up(meet->news.context))
+        if (options->given_up && options->given_up(news->context))
             return error_set(err, ERR_CANCELLED, "given up while waiting for %s",
                              group->ends[missing].task);
         if (left < 0)
             return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
-                             group->ends[missing].task, meet->seconds);
-        if (meet->news.waiting && missing < collective->rank && time_now() - told >= 1) {
+                             group->ends[missing].task, options->timeout);
+        if (news->waiting && missing < collective->rank && time_now() - told >= 1) {
             char text[256];
             snprintf(text, sizeof text, "waiting for %s, %.0f s left", group->ends[missing].task,
                      left);
-            meet->news.waiting(meet->news.context, group->ends[missing].task, text);
+            news->waiting(news->context, group->ends[missing].task, text);
             told = time_now();
         }
     }
@@ -499,12 +504,6 @@ int collective_links_first(struct collective *collective)
     int first = group->first;
     pthread_mutex_unlock(&group->lock);
     return first;
-}
-
-void collective_links_hear_of_leaving(struct collective *collective,
-                                      const struct collective_leave *leaving)
-{
-    ((struct process_group *)collective)->leaving_heard = *leaving;
 }
 
 struct group_wait {

@@ -58,11 +58,15 @@
 
 #include "exec/device/communicator.h"
 #include "exec/step/collective.h"
-#include "transport/value/conns.h"
+#include "transport/job/member.h"
 
 struct collective_tasks {
     const char *const *names; /* of the members by rank ("worker:0", ...), then of the servers */
     int n, n_servers;
+    /* Called in the loop's thread when another member has announced that it leaves, before any call
+     * goes on without it: calls that wait for all still wait. May be NULL. */
+    void (*leaves)(void *context);
+    void *context;
 };
 
 /* Makes member `rank`. There is one collective per connection manager, which passes it all records
@@ -71,19 +75,12 @@ struct collective_tasks {
 struct collective *collective_links_new(struct conns *conns, const struct collective_tasks *tasks,
                                         int rank);
 
-struct collective_join {
-    const char *const *addresses; /* in the order of the names */
-    double seconds;               /* within which all must be connected */
-    /* Both as in transport/job/member.h. */
-    struct peers_news news;
-    bool (*given_up)(void *context);
-};
-
 /* Dials the servers and the members of larger rank, and waits for those of smaller rank; runs the
- * loop. The connection manager must already listen. ERR_UNAVAILABLE names a task that is missing;
- * ERR_CANCELLED: given up. */
-int collective_links_join(struct collective *collective, const struct collective_join *meet,
-                          struct error *err);
+ * loop. The connection manager must already listen. The cluster has all tasks; the options say for
+ * how long to wait, and whom to tell. ERR_UNAVAILABLE names a task that is missing; ERR_CANCELLED:
+ * given up. */
+int collective_links_join(struct collective *collective, const struct cluster *cluster,
+                          const struct member_options *options, struct error *err);
 
 /* From now on the devices add the values on `device` of calls that say by_device
  * (exec/device/communicator.h). All members call this before their first step, each with a device
@@ -123,15 +120,6 @@ int collective_links_first(struct collective *collective);
 /* Tells the others that this member leaves: their calls go on without it, except those that are
  * with_leaving, in which it takes part until it has left. It makes no other calls. */
 void collective_links_announce_leave(struct collective *collective);
-
-/* Called in the loop's thread when another member has announced that it leaves, before any call
- * goes on without it: calls that wait for all still wait. Set before members join. */
-struct collective_leave {
-    void (*hear)(void *context);
-    void *context;
-};
-void collective_links_hear_of_leaving(struct collective *collective,
-                                      const struct collective_leave *leaving);
 
 /* Leaves, and runs the loop until the others have received all that was sent, or `seconds` have
  * passed. */

@@ -178,8 +178,8 @@ static int take_number(struct process_group *group, int64_t what, int k,
         end_take(group, k, (int64_t)number);
         return 0;
     }
-    if (number && group->leaving_heard.hear)
-        group->leaving_heard.hear(group->leaving_heard.context);
+    if (number && group->leaves)
+        group->leaves(group->context);
     pthread_mutex_lock(&group->lock);
     *(number ? &end->leaving : &end->left) = true;
     pthread_mutex_unlock(&group->lock);

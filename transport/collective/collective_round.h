@@ -41,10 +41,11 @@ struct process_group {
     int n_ends;
     struct group_end *ends; /* the members by rank, then the servers */
     struct conns_watcher watcher;
-    struct buffer_pool *memory; /* of results */
-    struct device_sums *sums;   /* NULL: no sums on devices; set before the first step */
-    struct error dial;          /* of a dial that was given up; the loop's thread only */
-    struct collective_leave leaving_heard;
+    struct buffer_pool *memory;    /* of results */
+    struct device_sums *sums;      /* NULL: no sums on devices; set before the first step */
+    struct error dial;             /* of a dial that was given up; the loop's thread only */
+    void (*leaves)(void *context); /* as in struct collective_tasks */
+    void *context;
 
     struct tensor segment; /* a byte of this member's segment for others to map; empty: none */
 

@@ -11,6 +11,8 @@
 #include "base/time.h"
 #include "transport/job/cluster_config.h"
 
+#define TIMEOUT_SECONDS 30
+
 /* Reads the first that is given: a file, a job's directory, TF_CONFIG, which also names the task.
  */
 static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
@@ -60,6 +62,8 @@ int member_open(struct member *member, const struct member_options *options, str
     char task[TASK_TEXT_BYTES] = "";
     memset(member, 0, sizeof *member);
     member->options = *options;
+    if (options->timeout <= 0)
+        member->options.timeout = TIMEOUT_SECONDS;
     if (FAILPOINT("member.open"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
     if (read_cluster(member, task, err) ||
@@ -142,13 +146,12 @@ static const char *lacks(const struct member *member, const char *const *tasks, 
 
 int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err)
 {
-    double start = time_now(), told = start - 0.5, left,
-           seconds = member->options.timeout > 0 ? member->options.timeout : 30;
+    double end = time_now() + member->options.timeout, told = time_now() - 0.5, left;
     const struct peers_news *news = &member->options.news;
     const char *why, *which;
     if (!member->job.folder || member->options.cluster_path)
         return 0;
-    while ((why = lacks(member, tasks, n, &which)) && (left = start + seconds - time_now()) > 0) {
+    while ((why = lacks(member, tasks, n, &which)) && (left = end - time_now()) > 0) {
         char text[512];
         snprintf(text, sizeof text, "waiting for %s: %s, %.0f s left", which, why, left);
         if (news->waiting && time_now() - told >= 1) {

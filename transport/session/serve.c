@@ -65,7 +65,7 @@ static int open_all(struct service *s, struct address *bound, struct error *err)
                                                : options->threads > 0 ? options->threads
                                                                       : cores_usable(),
                                     .variables = s->variables,
-                                    .timeout = options->member.timeout};
+                                    .timeout = s->member.options.timeout};
     s->server = server_new(&server);
     struct loop *loop = conns_loop(s->member.conns);
     if (options->stop_fd >= 0)

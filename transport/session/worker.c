@@ -40,19 +40,19 @@ static int open_devices(struct worker *worker, const struct task_table *table, s
 
 static int open_session(struct worker *worker, struct error *err)
 {
-    struct worker_options *options = &worker->options;
+    const struct member_options *options = &worker->member.options;
     struct driver_session_options session = {.conns = worker->member.conns,
-                                             .graph = options->graph,
+                                             .graph = worker->options.graph,
                                              .task = worker->member.task,
                                              .cluster = &worker->member.cluster,
-                                             .local = {.plan = options->plan,
+                                             .local = {.plan = worker->options.plan,
                                                        .devices = worker->devices.devices.items,
                                                        .n_devices = (int)worker->devices.devices.n},
-                                             .timeout = options->member.timeout,
+                                             .timeout = options->timeout,
                                              .replica = (uint32_t)worker->replica,
                                              .pumps = true,
-                                             .given_up = options->member.given_up,
-                                             .context = options->member.news.context};
+                                             .given_up = options->given_up,
+                                             .context = options->news.context};
     session.local.plan.outgoing = conns_outgoing(worker->member.conns);
     if (worker->devices.devices.n)
         session.local.plan.device = worker->devices.devices.items[0];
@@ -96,10 +96,10 @@ static void place_journal(struct worker *worker)
 /* After joining, reports a journal that was damaged or belonged to another owner. */
 static void tell_journal(const struct worker *worker)
 {
-    const struct member_options *options = &worker->options.member;
+    const struct peers_news *news = &worker->member.options.news;
     struct error damage;
-    if (journal_take_damage(own_journal(worker), &damage) && options->news.tell)
-        options->news.tell(options->news.context, damage.text);
+    if (journal_take_damage(own_journal(worker), &damage) && news->tell)
+        news->tell(news->context, damage.text);
 }
 
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
@@ -418,11 +418,11 @@ static const struct node *first_without_value(struct worker *worker)
 static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
 {
     const struct member_options *options = &worker->member.options;
-    double seconds = options->timeout > 0 ? options->timeout : 30, start = time_now(), told = start;
+    double end = time_now() + options->timeout, told = time_now();
     bool ready = !graph_entry(driver->graph, "ready");
     int code = 0;
     while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
-        double left = start + seconds - time_now();
+        double left = end - time_now();
         if (options->given_up && options->given_up(options->news.context))
             return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
                              worker->member.task);
@@ -430,7 +430,7 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
             const struct node *node = first_without_value(worker);
             return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
                              worker->member.task, node ? node->name : "?", worker->member.job_name,
-                             seconds);
+                             options->timeout);
         }
         if (options->news.waiting && time_now() - told >= 1) {
             char first[TASK_TEXT_BYTES], text[256];

@@ -15,7 +15,7 @@
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
-#define DEFAULT_SECONDS 30
+#define LEAVE_SECONDS 30  /* within which the others have received what was sent */
 #define LOOK_SECONDS 0.05 /* between checks whether to give up */
 
 /* ---- joining: workers, and the servers that add for them ---- */
@@ -79,24 +79,13 @@ static int find_tasks(const struct worker *worker, struct join_tasks *all, struc
 static int meet(struct worker *worker, const struct join_tasks *all, struct error *err)
 {
     struct member *member = &worker->member;
-    const struct member_options *options = &member->options;
-    size_t n = (size_t)all->n + (size_t)all->n_servers;
-    const char **addresses = mem_array(n, sizeof *addresses);
-    struct collective_join meeting = {.addresses = addresses,
-                                      .seconds =
-                                          options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
-                                      .news = options->news,
-                                      .given_up = options->given_up};
     struct address bound;
     int code = member_listen(member, &bound, err);
     if (!code)
-        code = member_wait_for(member, all->names, n, err);
-    for (size_t k = 0; !code && k < n; k++)
-        addresses[k] = member_find_task(&member->cluster, all->names[k])->address;
-    if (!code)
-        code = collective_links_join(worker->collective, &meeting, err);
-    mem_free(addresses);
-    return code;
+        code = member_wait_for(member, all->names, (size_t)(all->n + all->n_servers), err);
+    return code
+               ? code
+               : collective_links_join(worker->collective, &member->cluster, &member->options, err);
 }
 
 int worker_open_collective(struct worker *worker, struct error *err)
@@ -107,7 +96,8 @@ int worker_open_collective(struct worker *worker, struct error *err)
         !find_exchanges(worker->options.graph).any)
         return 0;
     int code = find_tasks(worker, &all, err);
-    const struct collective_tasks group = {all.names, all.n, all.n_servers};
+    const struct collective_tasks group = {all.names, all.n, all.n_servers, worker_hear_of_leaving,
+                                           worker};
     if (!code) {
         worker->collective = collective_links_new(member->conns, &group, all.rank);
         code = meet(worker, &all, err);
@@ -136,7 +126,7 @@ void worker_close_collective(struct worker *worker)
 void worker_leave_collective(struct worker *worker)
 {
     if (worker->collective)
-        collective_links_end(worker->collective, DEFAULT_SECONDS);
+        collective_links_end(worker->collective, LEAVE_SECONDS);
 }
 
 bool worker_writes(const struct worker *worker)

@@ -37,20 +37,13 @@ int worker_keep_before(struct worker *worker, struct error *err)
     return err->code;
 }
 
-static void heard_of_leaving(void *context)
+void worker_hear_of_leaving(void *context)
 {
     struct worker *worker = context;
     struct error err = ERROR_INIT;
     if (worker_react(&worker->state, WORKER_HEARS) == WORKER_KEEP &&
         worker_keep_before(worker, &err))
         collective_links_abort(worker->collective, &err);
-}
-
-void worker_watch_leaving(struct worker *worker)
-{
-    if (worker->collective && worker->own.n)
-        collective_links_hear_of_leaving(worker->collective,
-                                         &(struct collective_leave){heard_of_leaving, worker});
 }
 
 void worker_forget_parting(struct worker *worker)

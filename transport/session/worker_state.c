@@ -52,7 +52,6 @@ void worker_find_state(struct worker *worker)
     }
     worker->version = graph_find(graph, WORKER_VERSION);
     worker->average_every = find_average(graph);
-    worker_watch_leaving(worker);
 }
 
 bool worker_shares_state(const struct worker *worker)

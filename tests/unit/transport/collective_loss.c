@@ -245,22 +245,20 @@ static void test_nobody_joins_a_group_that_failed(void **state)
     (void)state;
     members_start_some_shared(&all, 2, 0);
     const char *tasks[] = {all.tasks[0], all.tasks[1]};
-    const char *addresses[] = {all.addresses[0], all.addresses[1]};
     struct conns_options options = {.peers = {.task = tasks[0],
                                               .folder = all.folder,
                                               .incarnation = 8,
                                               .lease = 5,
                                               .no_shared_memory = true}};
-    struct collective_join meet = {.addresses = addresses, .seconds = 10};
     struct collective_call call = {{"g", 1, 0}, &value, &kind, 1, .yields = false};
     struct member_end *end = &all.ends[0];
     member_kill(end);
     end->conns = conns_new(&options, &err);
     assert_non_null(end->conns);
-    const struct collective_tasks group = {tasks, 2, 0};
+    const struct collective_tasks group = {tasks, 2, 0, NULL, NULL};
     end->collective = collective_links_new(end->conns, &group, 0);
     fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
-    collective_links_join(end->collective, &meet,
+    collective_links_join(end->collective, &all.cluster, &(struct member_options){.timeout = 10},
                           &err); /* may fail: the link was open for a moment */
     member_call(&all, 0, &call, &reply);
     assert_true(loop_run_until(conns_loop(end->conns), is_answered, &reply, 3));

@@ -201,7 +201,7 @@ static void members_come_back(struct members *all)
 {
     struct error err = ERROR_INIT;
     const char *tasks[ENDS_MAX];
-    const struct collective_tasks group = {tasks, all->n, all->n_servers};
+    const struct collective_tasks group = {tasks, all->n, all->n_servers, NULL, NULL};
     for (int k = 0; k < all->n + all->n_servers; k++)
         tasks[k] = all->tasks[k];
     pthread_barrier_destroy(&all->listening);

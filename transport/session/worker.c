@@ -144,11 +144,12 @@ void worker_close(struct worker *worker)
     vec_release(&worker->parts);
 }
 
-static void trace_link(void *context, const char *task, const struct link_stats *stats)
+static void trace_link(void *context, struct link *link)
 {
     const struct step *step = context;
+    const struct link_stats stats = link_stats(link);
     trace_peer(step->trace, step->number,
-               &(struct trace_peer){task, stats->values_out, stats->values_in});
+               &(struct trace_peer){link_peer(link)->task, stats.values_out, stats.values_in});
 }
 
 static int run(void *context, const struct session_call *call, struct step *step,
@@ -168,7 +169,7 @@ static int run(void *context, const struct session_call *call, struct step *step
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
     if (!code && step->trace)
-        conns_each_peer(worker->member.conns, trace_link, step);
+        peers_each(conns_peers(worker->member.conns), trace_link, step);
     return code;
 }
 

@@ -398,18 +398,6 @@ struct peer *conns_peer(struct conns *conns, const char *task)
     return found;
 }
 
-void conns_each_peer(struct conns *conns,
-                     void (*call)(void *context, const char *task, const struct link_stats *stats),
-                     void *context)
-{
-    struct link_stats stats;
-    pthread_mutex_lock(&conns->lock);
-    for (size_t i = 0; i < conns->open.n; i++)
-        if (peer_stats(conns->open.items[i], &stats))
-            call(context, peer_task(conns->open.items[i]), &stats);
-    pthread_mutex_unlock(&conns->lock);
-}
-
 void conns_watch(struct conns *conns, struct conns_watcher *watcher)
 {
     watcher->next = conns->watchers;

@@ -42,12 +42,6 @@ struct outgoing_memory *conns_outgoing(struct conns *conns);
 /* Returns the peer of a task, held for the caller; NULL: there is no link. */
 struct peer *conns_peer(struct conns *conns, const char *task);
 
-/* Calls `call` for each peer whose link is open, with the link's statistics. The call must be short
- * and must not use the connection manager. */
-void conns_each_peer(struct conns *conns,
-                     void (*call)(void *context, const char *task, const struct link_stats *stats),
-                     void *context);
-
 /* Called when a link opens, and when it ends; each function may be NULL. Owned by the caller. Add
  * and remove it in the loop's thread, or while the loop does not run. */
 struct conns_watcher {

@@ -123,16 +123,6 @@ void peer_close(struct peer *peer, const struct error *why)
     pthread_mutex_unlock(&peer->lock);
 }
 
-bool peer_stats(struct peer *peer, struct link_stats *stats)
-{
-    pthread_mutex_lock(&peer->lock);
-    bool open = peer->link != NULL;
-    if (open)
-        *stats = link_stats(peer->link);
-    pthread_mutex_unlock(&peer->lock);
-    return open;
-}
-
 msgpack_packer *peer_begin(struct peer *peer, enum record_kind kind, int n_fields,
                            struct error *err)
 {

@@ -48,9 +48,6 @@ const char *peer_text(const struct peer *peer);
 /* Returns whether its link goes through shared memory. In the loop's thread. */
 bool peer_shares_memory(struct peer *peer);
 
-/* Gets the statistics of the peer's link; returns false if that is gone. */
-bool peer_stats(struct peer *peer, struct link_stats *stats);
-
 /* The link is gone: drops the values that wait for a grant; sending fails with this reason. */
 void peer_close(struct peer *peer, const struct error *why);
 

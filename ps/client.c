@@ -54,8 +54,9 @@ static const char *name_of(struct client *client, const struct cluster_task *tas
     return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
 }
 
-static bool is_cancelled(const struct client *client)
+static bool is_cancelled(void *context)
 {
+    const struct client *client = context;
     return client->options.cancelled && atomic_load(client->options.cancelled);
 }
 
@@ -237,12 +238,12 @@ int client_task_index(const struct client *client, const char *task)
 static int ask(struct client *client, const char *const *tasks, size_t n,
                const struct task_request *request, struct error *err)
 {
-    struct task_request own = *request;
-    own.cancelled = client->options.cancelled;
+    const struct inquiry_wait wait = {true, client->options.timeout, is_cancelled, client};
     if (FAILPOINT("client.ask"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
-    struct inquiry *inquiry = inquiry_start(client->conns, tasks, (int)n, &own);
-    return inquiry_finish(inquiry, true, client->options.timeout, err);
+    struct inquiry *inquiry = inquiry_new(client->conns);
+    inquiry_ask_all(inquiry, tasks, n, request);
+    return inquiry_finish(inquiry, &wait, err);
 }
 
 int client_ask(struct client *client, const struct task_request *request, struct error *err)

@@ -6,8 +6,8 @@
 #define TF_PS_CLIENT_H
 
 #include "graph/cluster.h"
-#include "ps/inquiry.h"
 #include "transport/job/job.h"
+#include "transport/value/inquiry.h"
 
 struct client_options {
     const char *cluster_path; /* NULL: the job's, */

@@ -17,8 +17,8 @@
 #include "checkpoint/job/commit.h"
 #include "checkpoint/store/best.h"
 #include "ps/containers.h"
-#include "ps/inquiry.h"
 #include "ps/shard_private.h"
+#include "transport/value/inquiry.h"
 
 const char *shard_name(struct arena *arena, const char *task)
 {
@@ -94,6 +94,26 @@ static void pack_snapshot(void *context, msgpack_packer *packer)
     pack_key_uint(packer, "decision", shard_origin(save->shard).decision);
 }
 
+static struct inquiry *ask_others(const struct leading_save *save,
+                                  const struct task_request *request)
+{
+    struct inquiry *inquiry = inquiry_new(save->shard->options.conns);
+    inquiry_ask_all(inquiry, save->others.tasks.items, save->others.tasks.n, request);
+    return inquiry;
+}
+
+static bool is_ending(void *context)
+{
+    return atomic_load(&((struct shard *)context)->ends);
+}
+
+static int await_others(const struct leading_save *save, struct inquiry *inquiry, double seconds,
+                        struct error *err)
+{
+    return inquiry_finish(inquiry, &(struct inquiry_wait){false, seconds, is_ending, save->shard},
+                          err);
+}
+
 /* ---- leading: writing ---- */
 
 static void pack_write(void *context, msgpack_packer *packer)
@@ -109,14 +129,12 @@ static int write_parts(struct leading_save *save, struct error *err)
     struct task_request request = {.verb = "keep",
                                    .n_fields = 2 + SHARD_RUN_FIELDS,
                                    .pack = pack_write,
-                                   .cancelled = &save->shard->ends,
                                    .about = "its part of a checkpoint",
                                    .context = save};
-    struct inquiry *inquiry = inquiry_start(save->shard->options.conns, save->others.tasks.items,
-                                            (int)save->others.tasks.n, &request);
+    struct inquiry *inquiry = ask_others(save, &request);
     struct error other = ERROR_INIT;
     int code = write_part(save->shard, save->name, save->seconds, err);
-    int failed = inquiry_finish(inquiry, false, SHARD_WAIT_MAX, &other);
+    int failed = await_others(save, inquiry, SHARD_WAIT_MAX, &other);
     if (!code && failed)
         *err = other;
     return err->code;
@@ -239,15 +257,12 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     struct task_request request = {.verb = "snapshot",
                                    .n_fields = SHARD_CUT_FIELDS + 1,
                                    .pack = pack_snapshot,
-                                   .cancelled = &save->shard->ends,
                                    .about = "a copy of what it keeps",
                                    .context = save};
     if (!code)
         code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
-        code = inquiry_finish(inquiry_start(save->shard->options.conns, save->others.tasks.items,
-                                            (int)save->others.tasks.n, &request),
-                              false, save->seconds + 1, err);
+        code = await_others(save, ask_others(save, &request), save->seconds + 1, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
     return code;

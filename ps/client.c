@@ -32,9 +32,7 @@ static int read_cluster(struct client *client, struct error *err)
 static bool is_wanted(const struct client *client, const struct cluster_task *task)
 {
     const char *wanted = client->options.task;
-    char name[64];
-    snprintf(name, sizeof name, "%.40s:%d", task->job, task->index);
-    return wanted ? !strcmp(name, wanted) : !strcmp(task->job, SHARD_JOB);
+    return wanted ? !strcmp(task->name, wanted) : !strcmp(task->job, SHARD_JOB);
 }
 
 /* Finds a task to ask whose port is not known yet; NULL: none. */
@@ -47,11 +45,6 @@ static const struct cluster_task *find_unknown(const struct client *client, cons
             return task;
     }
     return NULL;
-}
-
-static const char *name_of(struct client *client, const struct cluster_task *task)
-{
-    return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
 }
 
 static bool is_cancelled(void *context)
@@ -75,16 +68,16 @@ static int await_ports(struct client *client, struct error *err)
         char text[256];
         now = time_now();
         if (now >= end)
-            return error_set(err, ERR_UNAVAILABLE, "%s:%d: %s", task->job, task->index, why);
-        snprintf(text, sizeof text, "waiting for %.40s:%d: %s, %.0f s left", task->job, task->index,
-                 why, end - now);
+            return error_set(err, ERR_UNAVAILABLE, "%s: %s", task->name, why);
+        snprintf(text, sizeof text, "waiting for %.64s: %s, %.0f s left", task->name, why,
+                 end - now);
         if (client->options.waiting && now - told >= 1) {
             client->options.waiting(client->options.context, text);
             told = now;
         }
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
         if (is_cancelled(client))
-            return give_up(name_of(client, task), err);
+            return give_up(task->name, err);
         cluster_release(&client->cluster);
         client->cluster = (struct cluster){0};
         if (job_cluster(&client->job, &client->cluster, err))
@@ -104,7 +97,7 @@ static int choose_tasks(struct client *client, struct error *err)
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
         const struct cluster_task *task = &client->cluster.tasks.items[i];
         if (is_wanted(client, task))
-            vec_push(&client->tasks, name_of(client, task));
+            vec_push(&client->tasks, task->name);
     }
     if (client->tasks.n || (!wanted && client_check_shards_keep(client, err)))
         return err->code;
@@ -115,15 +108,15 @@ static int choose_tasks(struct client *client, struct error *err)
 
 /* Fails for a task that is known to be dead: it is not waited for. */
 static int check_alive(const struct client *client, const struct cluster_task *task,
-                       const char *name, struct error *err)
+                       struct error *err)
 {
     struct job_process process;
     if (client->options.awaits_start)
         return 0;
-    int code = client->job.folder ? job_look(&client->job, name, &process, err) : 0;
+    int code = client->job.folder ? job_look(&client->job, task->name, &process, err) : 0;
     if (!code && client->job.folder && process.pid && !process.alive)
-        code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died", name,
-                         task->address, (long)process.pid);
+        code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died",
+                         task->name, task->address, (long)process.pid);
     return code;
 }
 
@@ -136,7 +129,7 @@ static const char *address_of(struct client *client, const struct cluster_task *
     struct error ignored = ERROR_INIT;
     if (client->options.key_file || !client->job.folder || client->options.cluster_path ||
         faccessat(client->job.fd, name, F_OK, 0) ||
-        job_look(&client->job, name_of(client, task), &process, &ignored) || !process.alive)
+        job_look(&client->job, task->name, &process, &ignored) || !process.alive)
         return task->address;
     return arena_printf(arena, "unix:%s", name);
 }
@@ -167,11 +160,10 @@ static int dial_all(struct client *client, struct error *err)
 {
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
         const struct cluster_task *task = &client->cluster.tasks.items[i];
-        const char *name = name_of(client, task);
-        if (client_task_index(client, name) < 0)
+        if (client_task_index(client, task->name) < 0)
             continue;
-        if (check_alive(client, task, name, err) ||
-            peers_connect(conns_peers(client->conns), name, address_of(client, task),
+        if (check_alive(client, task, err) ||
+            peers_connect(conns_peers(client->conns), task->name, address_of(client, task),
                           client->options.timeout, err))
             return err->code;
     }
@@ -190,7 +182,7 @@ static void waits(void *context, const char *name, const char *text)
     struct client *client = context;
     for (size_t i = 0; i < client->cluster.tasks.n; i++) {
         const struct cluster_task *task = &client->cluster.tasks.items[i];
-        if (!strcmp(name_of(client, task), name) && check_alive(client, task, name, &client->died))
+        if (!strcmp(task->name, name) && check_alive(client, task, &client->died))
             loop_stop(conns_loop(client->conns));
     }
     if (client->options.waiting && !client->died.code)

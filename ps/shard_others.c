@@ -74,6 +74,12 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     return err->code;
 }
 
+bool shard_is_of_job(const struct shard *shard, const struct cluster_task *task)
+{
+    const char *own = shard->options.task; /* "ps:0" */
+    return !strncmp(task->name, own, strcspn(own, ":") + 1);
+}
+
 int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
                       struct error *err)
 {
@@ -83,14 +89,10 @@ int shard_find_others(struct shard *shard, struct shard_others *others, double s
     int code = options->find_cluster(options->context, &others->cluster, err);
     for (size_t i = 0; !code && i < others->cluster.tasks.n; i++) {
         const struct cluster_task *task = &others->cluster.tasks.items[i];
-        const char *name = arena_printf(&others->arena, "%s:%d", task->job, task->index);
-        const char *colon = strchr(options->task, ':');
-        size_t job = colon ? (size_t)(colon - options->task) : strlen(options->task);
-        if (strlen(task->job) != job || strncmp(task->job, options->task, job) ||
-            !strcmp(name, options->task))
+        if (!shard_is_of_job(shard, task) || !strcmp(task->name, options->task))
             continue;
-        vec_push(&others->tasks, name);
-        code = link_to(shard, name, task->address, seconds, err);
+        vec_push(&others->tasks, task->name);
+        code = link_to(shard, task->name, task->address, seconds, err);
     }
     return code;
 }
@@ -99,5 +101,4 @@ void shard_others_release(struct shard_others *others)
 {
     cluster_release(&others->cluster);
     vec_release(&others->tasks);
-    arena_release(&others->arena);
 }

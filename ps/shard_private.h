@@ -231,8 +231,8 @@ void shard_stop_first(struct shard *shard, struct clock *clock);
 struct shard_others {
     struct cluster cluster;
     VEC(const char *) tasks;
-    struct arena arena;
 };
+bool shard_is_of_job(const struct shard *shard, const struct cluster_task *task);
 int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
                       struct error *err);
 void shard_others_release(struct shard_others *others);

@@ -134,8 +134,7 @@ static bool is_of_shard(const struct restorer *r)
 {
     const struct ckpt_manifest *m = &r->checkpoint->manifest;
     const struct shard_options *options = &r->shard->options;
-    const char *colon = strchr(options->task, ':');
-    size_t job = colon ? (size_t)(colon - options->task) : strlen(options->task), n = 0;
+    size_t n = 0;
     struct cluster cluster = {0};
     struct error ignored = ERROR_INIT;
     bool listed = false;
@@ -143,9 +142,8 @@ static bool is_of_shard(const struct restorer *r)
         listed = listed || !strcmp(m->shards.items[i].name, r->shard->name);
     if (!options->find_cluster || options->find_cluster(options->context, &cluster, &ignored))
         n = 1;
-    for (size_t i = 0; i < cluster.tasks.n; i++)
-        n += strlen(cluster.tasks.items[i].job) == job &&
-             !strncmp(cluster.tasks.items[i].job, options->task, job);
+    vec_each(task, &cluster.tasks)
+        n += shard_is_of_job(r->shard, task);
     cluster_release(&cluster);
     return listed && n == m->shards.n;
 }

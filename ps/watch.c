@@ -106,9 +106,7 @@ static void see_replies(struct watch *watch, struct watched_task *task, double b
 
 static struct watched_task *watched_of(struct watch *watch, const struct cluster_task *from)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.40s:%d", from->job, from->index);
-    struct watched_task *task = watch_find(watch, name);
+    struct watched_task *task = watch_find(watch, from->name);
     if (task)
         return task;
     task = mem_alloc(sizeof *task);
@@ -117,7 +115,7 @@ static struct watched_task *watched_of(struct watch *watch, const struct cluster
                                   .index = from->index,
                                   .version = -1,
                                   .watch = watch};
-    memcpy(task->name, name, sizeof name);
+    snprintf(task->name, sizeof task->name, "%s", from->name);
     vec_push(&watch->tasks, task);
     return task;
 }

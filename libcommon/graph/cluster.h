@@ -28,6 +28,7 @@
 #define CLUSTER_LATENCY 50e-6 /* seconds */
 
 struct cluster_task {
+    const char *name; /* "ps:0" */
     const char *job;
     int index;           /* within the job, from 0 */
     const char *address; /* HOST:PORT, unix:NAME */

@@ -129,6 +129,7 @@ static int read_task(struct cluster *cluster, struct words *words, struct error 
                          address);
     if (cluster_find(cluster, name.job, name.index))
         return error_set(err, ERR_CONFIG, "task %s is given twice", words->word[1]);
+    task.name = arena_printf(&cluster->arena, "%s:%d", name.job, name.index);
     task.job = name.job;
     task.index = name.index;
     task.address = arena_strdup(&cluster->arena, address);

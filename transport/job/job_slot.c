@@ -133,9 +133,7 @@ const char *job_lacks(const struct job *job, const struct cluster_task *task)
 {
     struct error none = ERROR_INIT;
     struct job_process process;
-    char name[64];
-    snprintf(name, sizeof name, "%s:%d", task->job, task->index);
-    if (job_look(job, name, &process, &none))
+    if (job_look(job, task->name, &process, &none))
         return none.code == ERR_DENIED ? "its pid file is not ours" : "its pid file cannot be read";
     if (process.pid && !process.alive)
         return "its process has died";

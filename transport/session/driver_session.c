@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include "graph/graph_io.h"
 #include "graph/task.h"
 #include "transport/job/member.h"
+#include "transport/value/inquiry.h"
 
 #define LOOK_SECONDS 0.5 /* between checks whether to give up */
 /* Seconds until a stalled task is disconnected after a step was cancelled, as leases are long; and
@@ -26,6 +26,7 @@
 
 /* Another task of the session. */
 struct remote_task {
+    struct driver_session *session;
     const char *name;
     int task;          /* index in the table */
     struct peer *peer; /* held; NULL: not linked yet */
@@ -58,28 +59,12 @@ struct driver_session {
     const struct step *step; /* whose program is being registered; NULL: none */
     struct conns_watcher watcher;
 
-    pthread_mutex_t lock; /* guards the members below, and the counts of calls */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct driver_step *running;
+    bool is_unwatched;       /* no event of links comes any more */
     struct error dial_error; /* a task cannot be reached */
     struct error cancelled;  /* set: all steps fail with it */
-};
-
-/* Requests to several tasks that wait for replies. */
-struct task_calls {
-    struct driver_session *session;
-    int waiting;   /* guarded by session->lock */
-    double until;  /* when tasks without a reply are disconnected; 0: never */
-    bool gives_up; /* disconnects at once if the session is given up */
-    struct error first;
-};
-
-struct task_call {
-    struct call call; /* first */
-    struct task_calls *all;
-    void (*reply)(void *context, const struct record *record); /* called in the loop's thread; or
-                                                                * NULL */
-    void *context;
 };
 
 struct remote_run {
@@ -109,8 +94,9 @@ struct driver_step {
 /* ---- waiting ---- */
 
 /* Returns whether the caller gives up before the session is open. */
-static bool is_given_up(const struct driver_session *session)
+static bool is_given_up(void *context)
 {
+    const struct driver_session *session = context;
     return session->options.given_up && session->options.given_up(session->options.context);
 }
 
@@ -164,93 +150,81 @@ static void changed(struct driver_session *session)
 
 /* ---- requests ---- */
 
-static void session_replied(struct call *call, const struct record *reply,
-                            const struct error *failure)
+/* Waits for all replies, for so many seconds (0: without limit), or until the session is given up,
+ * if the caller `may`, or the step for which it asks is cancelled. Then ends the wait of all. */
+static int finish(struct driver_session *session, struct inquiry *inquiry, double seconds,
+                  bool (*given_up)(void *session), struct error *err)
 {
-    struct task_call *asked = (struct task_call *)call;
-    struct task_calls *all = asked->all;
-    struct driver_session *session = all->session;
-    if (reply && asked->reply)
-        asked->reply(asked->context, reply);
-    pthread_mutex_lock(&session->lock);
-    if (failure && !all->first.code)
-        all->first = *failure;
-    all->waiting--;
-    changed(session);
-    pthread_mutex_unlock(&session->lock);
+    const struct inquiry_wait wait = {session->options.pumps, seconds, given_up, session};
+    double end = time_now() + seconds;
+    int code = inquiry_finish(inquiry, &wait, err);
+    if (code && ((given_up && given_up(session)) || (seconds > 0 && time_now() >= end)))
+        cut_off(session);
+    return code;
 }
 
-/* Starts a request to a task; conns_call sends it. Returns NULL after a failure. */
-static msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
-                                   const struct remote_task *task, const char *verb, int n_fields)
+/* The cluster as tasks of it read it (served_graph.h). */
+static void pack_cluster(void *context, msgpack_packer *packer)
 {
-    struct driver_session *session = all->session;
-    asked->call.replied = session_replied;
-    asked->all = all;
-    pthread_mutex_lock(&session->lock);
-    all->waiting++;
-    pthread_mutex_unlock(&session->lock);
-    msgpack_packer *packer =
-        conns_call_begin(session->options.conns, task->peer, verb, n_fields + 1, &asked->call);
-    if (packer)
-        pack_key_uint(packer, "session", session->id);
-    return packer;
+    const struct remote_task *task = context;
+    struct str text = STR_INIT;
+    vec_each(other, &task->session->options.cluster->tasks)
+        str_printf(&text, "task %s %s\n", other->name, other->address);
+    pack_key_text(packer, "cluster", str_text(&text));
+    str_release(&text);
 }
 
-static bool has_no_more(void *context)
+static void task_is_open(void *context, const char *name, const struct record *record)
 {
-    const struct task_calls *all = context;
-    const struct step *step = all->session->step;
-    bool late =
-        (all->until > 0 && time_now() > all->until) || (step && atomic_load(&step->cancelled));
-    if (all->waiting && (late || (all->gives_up && is_given_up(all->session))))
-        cut_off(all->session);
-    return !all->waiting;
+    struct remote_task *task = context;
+    (void)name;
+    task->is_open = true;
+    record_get_uint(&record->header, "origin", &task->origin);
 }
 
-/* Waits for all replies; returns the first failure. */
-static int asking_wait(struct task_calls *all, struct error *err)
-{
-    wait_until(all->session, has_no_more, all);
-    if (all->first.code)
-        *err = all->first;
-    return all->first.code;
-}
-
-/* Writes a graph as a request carries it: bytes of a stream, owned by the writer. NULL: failed. */
-static struct stream_writer *write_graph(const struct graph *graph, struct named_tensor *bytes,
-                                         struct error *err)
+/* Asks the task to take a graph, and the cluster. */
+static int ask_with_graph(struct inquiry *inquiry, struct remote_task *task, const char *verb,
+                          const struct graph *graph, struct error *err)
 {
     struct stream_writer *writer = stream_writer_new_memory("tf-exec", 1);
     size_t n;
-    if (graph_write(writer, graph, err) || stream_finish(writer, err)) {
-        stream_writer_free(writer);
-        return NULL;
-    }
-    void *data = (void *)(uintptr_t)stream_writer_bytes(writer, &n);
-    struct shape shape = shape_vector((int64_t)n);
-    *bytes = (struct named_tensor){"graph", tensor_borrow(UINT8, &shape, data)};
-    return writer;
-}
-
-int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
-                       void (*reply)(void *context, const struct record *record), struct error *err)
-{
-    struct task_calls all = {.session = session};
-    struct task_call asked = {.reply = reply, .context = ask->context};
-    struct named_tensor tensor = {"", ask->value ? *ask->value : (struct tensor){0}};
-    struct stream_writer *writer = ask->graph ? write_graph(ask->graph, &tensor, err) : NULL;
-    if (ask->graph && !writer)
-        return err->code;
-    msgpack_packer *packer =
-        asked_begin(&asked, &all, &session->tasks.items[i], ask->verb, ask->n_fields);
-    if (packer) {
-        if (ask->pack)
-            ask->pack(ask->context, packer);
-        conns_call(session->options.conns, &asked.call, &tensor, ask->value || writer);
+    int code = graph_write(writer, graph, err);
+    if (!code)
+        code = stream_finish(writer, err);
+    if (!code) {
+        void *data = (void *)(uintptr_t)stream_writer_bytes(writer, &n);
+        struct shape shape = shape_vector((int64_t)n);
+        const struct named_tensor bytes = {"graph", tensor_borrow(UINT8, &shape, data)};
+        const struct task_request request = {.verb = verb,
+                                             .session = task->session->id,
+                                             .n_fields = 1,
+                                             .pack = pack_cluster,
+                                             .tensors = &bytes,
+                                             .n_tensors = 1,
+                                             .answered = task_is_open,
+                                             .context = task};
+        inquiry_ask(inquiry, task->peer, &request);
     }
     stream_writer_free(writer);
-    return asking_wait(&all, err);
+    return code;
+}
+
+int driver_session_ask(struct driver_session *session, int i, const struct task_request *request,
+                       struct error *err)
+{
+    struct inquiry *inquiry = inquiry_new(session->options.conns);
+    struct task_request own = *request;
+    own.session = session->id;
+    inquiry_ask(inquiry, session->tasks.items[i].peer, &own);
+    return finish(session, inquiry, 0, NULL, err);
+}
+
+int driver_session_update(struct driver_session *session, int i, const struct graph *graph,
+                          struct error *err)
+{
+    struct inquiry *inquiry = inquiry_new(session->options.conns);
+    int code = ask_with_graph(inquiry, &session->tasks.items[i], "update", graph, err);
+    return code ? code : finish(session, inquiry, 0, NULL, err);
 }
 
 struct variable_store *driver_session_variables(struct driver_session *session)
@@ -446,7 +420,7 @@ static void dial_all(void *argument)
 
 static bool is_linked(void *context)
 {
-    const struct driver_session *session = context;
+    struct driver_session *session = context;
     bool all = true;
     for (size_t i = 0; i < session->tasks.n; i++)
         all = all && session->tasks.items[i].peer;
@@ -469,82 +443,45 @@ static int dial(struct driver_session *session, struct error *err)
     return err->code;
 }
 
-struct unwatch {
-    struct driver_session *session;
-    bool done;
-};
-
 static void unwatch(void *argument)
 {
-    struct unwatch *u = argument;
-    conns_unwatch(u->session->options.conns, &u->session->watcher);
-    pthread_mutex_lock(&u->session->lock);
-    u->done = true;
-    changed(u->session);
-    pthread_mutex_unlock(&u->session->lock);
+    struct driver_session *session = argument;
+    conns_unwatch(session->options.conns, &session->watcher);
+    pthread_mutex_lock(&session->lock);
+    session->is_unwatched = true;
+    changed(session);
+    pthread_mutex_unlock(&session->lock);
 }
 
 static bool is_unwatched(void *context)
 {
-    return ((struct unwatch *)context)->done;
+    return ((struct driver_session *)context)->is_unwatched;
 }
 
 static void let_go_of_tasks(struct driver_session *session)
 {
-    struct unwatch u = {.session = session};
     if (session->options.pumps)
-        unwatch(&u);
+        unwatch(session);
     else
-        loop_post(conns_loop(session->options.conns), unwatch, &u);
-    wait_until(session, is_unwatched, &u);
+        loop_post(conns_loop(session->options.conns), unwatch, session);
+    wait_until(session, is_unwatched, session);
 }
 
 /* ---- opening ---- */
 
-static void pack_addresses(const struct driver_session *session, msgpack_packer *packer)
-{
-    const struct cluster *cluster = session->options.cluster;
-    pack_key_map(packer, "addresses", cluster->tasks.n);
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
-        char name[TASK_TEXT_BYTES];
-        snprintf(name, sizeof name, "%s:%d", task->job, task->index);
-        pack_text(packer, name);
-        pack_text(packer, task->address);
-    }
-}
-
-static void task_is_open(void *context, const struct record *record)
-{
-    struct remote_task *task = context;
-    task->is_open = true;
-    record_get_uint(&record->header, "origin", &task->origin);
-}
-
 /* Opens all tasks at once, as tasks that exchange values wait for each other. */
 static int open_tasks(struct driver_session *session, struct error *err)
 {
-    struct task_calls all = {.session = session, .gives_up = true};
+    struct inquiry *inquiry = inquiry_new(session->options.conns);
     struct error own = ERROR_INIT;
-    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n && !own.code; i++) {
         struct remote_task *task = &session->tasks.items[i];
-        struct named_tensor bytes;
         struct graph *part = NULL;
-        struct stream_writer *writer = NULL;
         if (!task_graph(session->options.graph, &session->table, task->task, &part, &own))
-            writer = write_graph(part, &bytes, &own);
+            ask_with_graph(inquiry, task, "open", part, &own);
         graph_free(part);
-        asked[i] = (struct task_call){.reply = task_is_open, .context = task};
-        msgpack_packer *packer = writer ? asked_begin(&asked[i], &all, task, "open", 1) : NULL;
-        if (packer) {
-            pack_addresses(session, packer);
-            conns_call(session->options.conns, &asked[i].call, &bytes, 1);
-        }
-        stream_writer_free(writer);
     }
-    int code = asking_wait(&all, err);
-    mem_free(asked);
+    int code = finish(session, inquiry, 0, is_given_up, err);
     if (own.code)
         *err = own;
     else if (code && is_given_up(session)) /* it closed the links itself */
@@ -582,7 +519,7 @@ static int make_session(struct driver_session *session, struct error *err)
         else if (!find_address(session, name, err))
             return err->code;
         else
-            vec_push(&session->tasks, ((struct remote_task){.name = name, .task = (int)i}));
+            vec_push(&session->tasks, ((struct remote_task){session, name, (int)i, .peer = NULL}));
     }
     int code = session->own < 0 ? 0
                                 : task_graph(options->graph, &session->table, session->own,
@@ -680,47 +617,71 @@ static void pack_edges(msgpack_packer *packer, const char *key, const struct gra
     }
 }
 
-static void take_handle(void *context, const struct record *record)
+/* The registration of a program with a remote task. */
+struct registration {
+    const struct remote_task *task;
+    const struct session_call *call;
+    const struct program *program;
+    uint64_t *handle;
+};
+
+static void pack_program(void *context, msgpack_packer *packer)
 {
-    if (!record_get_uint(&record->header, "handle", context))
-        *(uint64_t *)context = UINT64_MAX; /* the task will refuse it */
+    const struct registration *r = context;
+    const struct session_call *call = r->call;
+    const struct graph *graph = r->task->session->options.graph;
+    const struct share *share = &r->program->shares[r->task->task];
+    plan_order order = order_of(r->task->session, r->program, r->task->task);
+    pack_edges(packer, "feeds", graph, call->feeds, share->feeds.items, share->feeds.n);
+    pack_edges(packer, "fetches", graph, call->fetches, share->fetches.items, share->fetches.n);
+    pack_edges(packer, "targets", graph, NULL, share->targets.items, share->targets.n);
+    pack_key_array(packer, "order", 5 * order.n); /* five fields each, in sequence */
+    vec_each(place, &order) {
+        pack_text(packer, place->node < 0 ? "" : graph_node(graph, place->node)->name);
+        msgpack_pack_int(packer, place->input);
+        msgpack_pack_int(packer, place->depth);
+        msgpack_pack_int(packer, place->place);
+        msgpack_pack_int(packer, place->is_copied);
+    }
+    vec_release(&order);
+}
+
+static void take_handle(void *context, const char *name, const struct record *record)
+{
+    const struct registration *r = context;
+    (void)name;
+    if (!record_get_uint(&record->header, "handle", r->handle))
+        *r->handle = UINT64_MAX; /* the task will refuse it */
+}
+
+static bool is_cancelled(void *context)
+{
+    const struct step *step = ((const struct driver_session *)context)->step;
+    return step && atomic_load(&step->cancelled);
 }
 
 static int register_all(struct driver_session *session, const struct session_call *call,
                         struct program *program, struct error *err)
 {
-    struct task_calls all = {.session = session};
-    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
-    const struct graph *graph = session->options.graph;
+    struct inquiry *inquiry = inquiry_new(session->options.conns);
+    struct registration *all = mem_array(session->tasks.n + 1, sizeof *all);
     for (size_t i = 0; i < session->tasks.n; i++) {
         const struct remote_task *task = &session->tasks.items[i];
-        const struct share *share = &program->shares[task->task];
-        msgpack_packer *packer = NULL;
-        asked[i] = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
-        if (!share_is_idle(share))
-            packer = asked_begin(&asked[i], &all, task, "register", 4);
-        if (!packer)
-            continue;
-        plan_order order = order_of(session, program, task->task);
-        pack_edges(packer, "feeds", graph, call->feeds, share->feeds.items, share->feeds.n);
-        pack_edges(packer, "fetches", graph, call->fetches, share->fetches.items, share->fetches.n);
-        pack_edges(packer, "targets", graph, NULL, share->targets.items, share->targets.n);
-        pack_key_array(packer, "order", 5 * order.n); /* five fields each, in sequence */
-        vec_each(place, &order) {
-            pack_text(packer, place->node < 0 ? "" : graph_node(graph, place->node)->name);
-            msgpack_pack_int(packer, place->input);
-            msgpack_pack_int(packer, place->depth);
-            msgpack_pack_int(packer, place->place);
-            msgpack_pack_int(packer, place->is_copied);
-        }
-        vec_release(&order);
-        conns_call(session->options.conns, &asked[i].call, NULL, 0);
+        all[i] = (struct registration){task, call, program, &program->handles[i]};
+        const struct task_request request = {.verb = "register",
+                                             .session = session->id,
+                                             .n_fields = 4,
+                                             .pack = pack_program,
+                                             .answered = take_handle,
+                                             .context = &all[i]};
+        if (!share_is_idle(&program->shares[task->task]))
+            inquiry_ask(inquiry, task->peer, &request);
     }
     bool fails = FAILPOINT("driver.register");
-    int code = asking_wait(&all, err);
+    int code = finish(session, inquiry, 0, is_cancelled, err);
     if (fails && !code)
         code = error_set(err, ERR_UNAVAILABLE, "failpoint driver.register");
-    mem_free(asked);
+    mem_free(all);
     return code;
 }
 
@@ -978,15 +939,13 @@ void driver_session_close(struct driver_session *session)
 {
     if (!session)
         return;
-    struct task_calls all = {.session = session, .until = time_now() + PATIENCE};
+    const struct task_request request = {.verb = "close", .session = session->id};
+    struct inquiry *inquiry = inquiry_new(session->options.conns);
     struct error ignored = ERROR_INIT;
-    struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)
-        if (session->tasks.items[i].is_open &&
-            asked_begin(&asked[i], &all, &session->tasks.items[i], "close", 0))
-            conns_call(session->options.conns, &asked[i].call, NULL, 0);
-    asking_wait(&all, &ignored); /* a task that is gone has closed it */
-    mem_free(asked);
+        if (session->tasks.items[i].is_open)
+            inquiry_ask(inquiry, session->tasks.items[i].peer, &request);
+    finish(session, inquiry, PATIENCE, NULL, &ignored); /* a task that is gone has closed it */
     let_go_of_tasks(session);
     exchange_close(session->exchange);
     for (size_t i = 0; i < session->programs.n; i++)

@@ -12,7 +12,7 @@
 
 #include "exec/session/session.h"
 #include "graph/cluster.h"
-#include "transport/value/conns.h"
+#include "transport/value/inquiry.h"
 
 struct driver_session_options {
     struct conns *conns;
@@ -55,17 +55,11 @@ struct variable_store *driver_session_variables(struct driver_session *session);
 int driver_session_tasks(const struct driver_session *session);
 int driver_session_find(const struct driver_session *session, const char *name);
 
-/* Sends a request to task `i` and waits for the reply, which is valid during `reply`. */
-struct driver_ask {
-    const char *verb;
-    int n_fields;
-    void (*pack)(void *context, msgpack_packer *packer); /* NULL: no fields */
-    void *context;
-    const struct tensor *value; /* sent with the request, or */
-    const struct graph *graph;  /* sent as bytes; both NULL: neither */
-};
-int driver_session_ask(struct driver_session *session, int i, const struct driver_ask *ask,
-                       void (*reply)(void *context, const struct record *record),
+/* Sends a request of the session to task `i`, and waits for the reply. */
+int driver_session_ask(struct driver_session *session, int i, const struct task_request *request,
                        struct error *err);
+/* Asks task `i` to run the graph's entry repeatedly (transport/session/update_loop.h). */
+int driver_session_update(struct driver_session *session, int i, const struct graph *graph,
+                          struct error *err);
 
 #endif

@@ -20,8 +20,8 @@
 #include "exec/step/step.h"
 #include "exec/step/workers.h"
 #include "graph/device_name.h"
-#include "graph/graph_io.h"
 #include "graph/task.h"
+#include "transport/session/served_graph.h"
 #include "transport/session/served_life.h"
 
 /* A registered request. */
@@ -45,27 +45,18 @@ struct served_step {
     struct served_step *next;
 };
 
-struct served_address {
-    const char *task, *address;
-};
-
 /* A served session. Members without another comment are used in the loop's thread only; while the
  * graph is read, in the queue's thread only. */
 struct served_session {
     struct server *server;
     uint64_t id;
-    struct peer *owner; /* the driver, held */
-    struct graph *graph;
+    struct peer *owner;       /* the driver, held */
+    struct served_graph sent; /* with the addresses of other tasks */
+    struct error unread;      /* why it cannot be served */
     struct session *session;
     struct value_exchange *exchange;
     VEC(struct handle *) handles;
     struct served_session *next;
-
-    /* Kept until the graph is read: its bytes, and the addresses of other tasks. */
-    struct tensor stream;
-    VEC(struct served_address) addresses;
-    struct arena arena;  /* of the addresses */
-    struct error unread; /* why it cannot be served */
 
     /* Kept until the session is open. */
     uint64_t open_query;
@@ -129,10 +120,7 @@ static void release(void *argument)
         mem_free(step);
     }
     session_free(served->session);
-    graph_free(served->graph);
-    tensor_release(&served->stream);
-    vec_release(&served->addresses);
-    arena_release(&served->arena);
+    served_graph_release(&served->sent);
     peer_release(served->owner);
     pthread_mutex_destroy(&served->lock);
     mem_free(served);
@@ -222,7 +210,7 @@ static void reply_step(struct served_step *step)
     struct named_tensor *named = mem_array(n + 1, sizeof *named);
     for (size_t i = 0; i < n; i++)
         named[i] = (struct named_tensor){
-            graph_node(step->served->graph, step->handle->call.fetches[i].node)->name,
+            graph_node(step->served->sent.graph, step->handle->call.fetches[i].node)->name,
             step->fetches[i]};
     reply_tensors(step->asker, step->query, named, (int)n);
     for (size_t i = 0; i < n; i++)
@@ -257,7 +245,7 @@ static int take_feeds(struct served_step *step, const struct query *query, struc
     for (size_t i = 0; i < n; i++) {
         const struct tensor *value = &query->record->tensors[i].tensor;
         struct edge edge = step->handle->call.feeds[i];
-        const struct node *node = graph_node(step->served->graph, edge.node);
+        const struct node *node = graph_node(step->served->sent.graph, edge.node);
         if (plan_check_fed(node, &node->outputs[edge.slot], value->type, &value->shape, err))
             return err->code;
         tensor_share(&step->feeds[step->n_feeds++], value);
@@ -447,25 +435,13 @@ static void too_late(void *context)
     served_close(served, &why);
 }
 
-int server_read_graph(const struct server_options *options, struct tensor *stream, const char *what,
-                      struct graph **graph, struct error *err)
-{
-    struct stream_reader *reader =
-        stream_reader_new_memory(stream->data, tensor_bytes(stream), what);
-    int code = graph_read_whole(reader, options->registry, graph, err);
-    stream_reader_free(reader);
-    tensor_release(stream);
-    return code;
-}
-
 static int read_graph(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
     struct task_table table = {0};
-    int code =
-        server_read_graph(options, &served->stream, "the graph of a session", &served->graph, err);
+    int code = served_graph_read(&served->sent, options->registry, "the graph of a session", err);
     if (!code)
-        code = task_table_fill(&table, served->graph, err);
+        code = task_table_fill(&table, served->sent.graph, err);
     if (!code && (table.names.n != 1 || strcmp(table.names.items[0], options->task) != 0))
         code = error_set(err, ERR_CONFIG, "the graph is not that of %s alone", options->task);
     task_table_release(&table);
@@ -487,24 +463,24 @@ static int make(struct served_session *served, struct error *err)
 {
     const struct server_options *options = &served->server->options;
     struct session_options session = server_session_options(options);
-    served->session = session_new(served->graph, &session);
-    served->exchange =
-        exchange_open(conns_exchanges(options->conns), served->id, options->task, served->graph);
+    served->session = session_new(served->sent.graph, &session);
+    served->exchange = exchange_open(conns_exchanges(options->conns), served->id, options->task,
+                                     served->sent.graph);
     return served->exchange
                ? 0
                : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
 }
 
 /* Of two tasks, the one with the lesser name dials. */
-static int reach(struct served_session *served, const struct served_address *to, struct error *err)
+static int reach(struct served_session *served, const struct cluster_task *to, struct error *err)
 {
     const struct server_options *options = &served->server->options;
-    struct peer *peer = conns_peer(options->conns, to->task);
+    struct peer *peer = conns_peer(options->conns, to->name);
     int code = 0;
     if (peer)
-        exchange_route(served->exchange, to->task, peer);
-    else if (strcmp(options->task, to->task) < 0)
-        code = peers_connect(conns_peers(options->conns), to->task, to->address, options->timeout,
+        exchange_route(served->exchange, to->name, peer);
+    else if (strcmp(options->task, to->name) < 0)
+        code = peers_connect(conns_peers(options->conns), to->name, to->address, options->timeout,
                              err);
     peer_release(peer);
     return code;
@@ -514,9 +490,9 @@ static int reach_all(struct served_session *served, struct error *err)
 {
     int code = 0;
     exchange_route(served->exchange, peer_task(served->owner), served->owner);
-    for (size_t i = 0; i < served->addresses.n && !code; i++)
-        if (exchange_lacks(served->exchange, served->addresses.items[i].task))
-            code = reach(served, &served->addresses.items[i], err);
+    vec_each(to, &served->sent.cluster.tasks)
+        if (!code && exchange_lacks(served->exchange, to->name))
+            code = reach(served, to, err);
     return code;
 }
 
@@ -548,35 +524,14 @@ static void read_and_make(void *argument)
     loop_post(conns_loop(served->server->options.conns), go_on, served);
 }
 
-static int take_addresses(struct served_session *served, const struct record *record,
-                          struct error *err)
-{
-    const msgpack_object *map = record_field(&record->header, "addresses");
-    uint32_t n = map && map->type == MSGPACK_OBJECT_MAP ? map->via.map.size : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
-        if (key->type != MSGPACK_OBJECT_STR || value->type != MSGPACK_OBJECT_STR)
-            return error_set(err, ERR_PROTOCOL, "open: addresses are texts");
-        struct served_address address = {
-            arena_strndup(&served->arena, key->via.str.ptr, key->via.str.size),
-            arena_strndup(&served->arena, value->via.str.ptr, value->via.str.size)};
-        vec_push(&served->addresses, address);
-    }
-    return 0;
-}
-
-static int take_request(struct served_session *served, const struct record *record,
-                        struct error *err)
+static int take_request(struct served_session *served, const struct query *query, struct error *err)
 {
     const struct server *server = served->server;
-    if (!record_get_uint(&record->header, "session", &served->id) || !served->id)
+    if (!record_get_uint(&query->record->header, "session", &served->id) || !served->id)
         return error_set(err, ERR_PROTOCOL, "open: which session?");
     if (server->n_sessions >= SERVER_SESSIONS_MAX)
         return error_set(err, ERR_RETRY, "there are %d sessions already", server->n_sessions);
-    if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8)
-        return error_set(err, ERR_PROTOCOL, "open: there is no graph");
-    tensor_share(&served->stream, &record->tensors[0].tensor);
-    return take_addresses(served, record, err);
+    return served_graph_take(&served->sent, query, err);
 }
 
 static void verb_open(void *context, const struct query *query)
@@ -589,7 +544,7 @@ static void verb_open(void *context, const struct query *query)
     served->open_query = query->id;
     LIFE_BEGINS("served.reading");
     pthread_mutex_init(&served->lock, NULL);
-    if (take_request(served, query->record, &err)) {
+    if (take_request(served, query, &err)) {
         reply_error(query->peer, query->id, &err);
         release(served);
         return;
@@ -675,7 +630,7 @@ static int read_order(const struct graph *graph, const struct query *query, plan
 static int verb_register(struct served_session *served, const struct query *query,
                          struct error *err)
 {
-    const struct graph *graph = served->graph;
+    const struct graph *graph = served->sent.graph;
     struct edge *targets = NULL;
     struct handle *handle = mem_alloc(sizeof *handle);
     struct session_call *call = &handle->call;
@@ -780,7 +735,7 @@ static int read_query(struct variable_access *access, const struct query *query,
     const struct record *record = query->record;
     const char *named = record_text(&record->header, "name"), *name = named ? named : "";
     record_get_int(&record->header, "updates", &access->updates);
-    access->node = graph_find(access->served->graph, name);
+    access->node = graph_find(access->served->sent.graph, name);
     if (!access->node || !node_is(access->node, "Variable"))
         error_set(err, ERR_PROTOCOL, "there is no variable '%.200s' in the session", name);
     else if (!(access->device = device_of(access->served->server, access->node)))

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "graph/graph_io.h"
 #include "transport/session/driver_session.h"
+#include "transport/session/served_graph.h"
 
 /* A task that waits for the reply that an update runs. */
 struct asker {
@@ -20,11 +20,8 @@ struct update_loop {
     uint64_t digest;          /* of the graph */
     VEC(struct asker) askers; /* waiting until the graph is read; the loop's thread only */
     bool is_read;             /* the loop's thread only */
-    struct tensor stream;     /* input: the graph, and the text of a cluster file */
-    char *cluster_text;
-    struct error unread; /* why they could not be read */
-    struct graph *graph;
-    struct cluster cluster;
+    struct served_graph sent;
+    struct error unread; /* why it could not be read */
     VEC(int) targets;
     VEC(struct edge) fetches;
     pthread_t thread;
@@ -65,19 +62,20 @@ static void reply_all(struct update_loop *update, const struct error *why)
 /* The graph has one entry, which is run. */
 static int read_update(struct update_loop *update, struct error *err)
 {
-    const struct server_options *options = &update->updates->options;
-    if (server_read_graph(options, &update->stream, "the graph of an update", &update->graph, err))
+    const struct registry *registry = update->updates->options.registry;
+    if (served_graph_read(&update->sent, registry, "the graph of an update", err))
         return err->code;
-    if (update->graph->entries.n != 1)
-        return error_set(err, ERR_PROTOCOL, "update: %zu entries", update->graph->entries.n);
-    const struct entry *entry = &update->graph->entries.items[0];
+    const struct graph *graph = update->sent.graph;
+    if (graph->entries.n != 1)
+        return error_set(err, ERR_PROTOCOL, "update: %zu entries", graph->entries.n);
+    const struct entry *entry = &graph->entries.items[0];
     for (int i = 0; i < entry->n_edges; i++) {
         if (entry->edges[i].slot == CONTROL_SLOT)
             vec_push(&update->targets, entry->edges[i].node);
         else
             vec_push(&update->fetches, entry->edges[i]);
     }
-    return cluster_parse(&update->cluster, update->cluster_text, "update", err);
+    return 0;
 }
 
 static void tell_read(void *argument)
@@ -99,9 +97,9 @@ static int open_session(struct update_loop *update, struct error *err)
     const struct server_options *options = &update->updates->options;
     struct driver_session *session;
     struct driver_session_options o = {.conns = options->conns,
-                                       .graph = update->graph,
+                                       .graph = update->sent.graph,
                                        .task = options->task,
-                                       .cluster = &update->cluster,
+                                       .cluster = &update->sent.cluster,
                                        .local = server_session_options(options),
                                        .timeout = options->timeout,
                                        .given_up = update_is_stopped,
@@ -156,16 +154,14 @@ static void *run_thread(void *argument)
     loop_post(loop, tell_read, update);
     if (!code)
         run_until_told(update);
-    graph_free(update->graph); /* here, as a large graph takes long */
+    served_graph_release(&update->sent); /* here, as a large graph takes long */
     loop_post(loop, tell_end, update);
     return NULL;
 }
 
 static void update_loop_free(struct update_loop *update)
 {
-    tensor_release(&update->stream);
-    mem_free(update->cluster_text);
-    cluster_release(&update->cluster);
+    served_graph_release(&update->sent);
     vec_release(&update->askers);
     vec_release(&update->targets);
     vec_release(&update->fetches);
@@ -244,25 +240,22 @@ static void take_up(void *argument)
 static void make_digest(void *argument)
 {
     struct update_loop *update = argument;
-    update->digest = hash_bytes(update->stream.data, tensor_bytes(&update->stream), 0);
+    update->digest = hash_bytes(update->sent.stream.data, tensor_bytes(&update->sent.stream), 0);
     loop_post(conns_loop(update->updates->options.conns), take_up, update);
 }
 
 static void verb_update(void *context, const struct query *query)
 {
     struct update_loops *updates = context;
-    const struct record *record = query->record;
-    const char *cluster = record_text(&record->header, "cluster");
+    struct served_graph sent = {.graph = NULL};
     struct error err = ERROR_INIT;
-    if (record->n_tensors != 1 || record->tensors[0].tensor.type != UINT8) {
-        error_set(&err, ERR_PROTOCOL, "update: there is no graph");
+    if (served_graph_take(&sent, query, &err)) {
         reply_error(query->peer, query->id, &err);
         return;
     }
     struct update_loop *update = mem_alloc(sizeof *update);
     update->updates = updates;
-    update->cluster_text = mem_strdup(cluster ? cluster : "");
-    tensor_share(&update->stream, &record->tensors[0].tensor);
+    update->sent = sent;
     vec_push(&update->askers, ((struct asker){peer_retain(query->peer), query->id}));
     pthread_mutex_init(&update->lock, NULL);
     updates->n_asked++;

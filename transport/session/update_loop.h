@@ -24,10 +24,7 @@ struct update_loops *update_loops_new(const struct server_options *options,
 /* Ends all updates; runs the loop meanwhile. */
 void update_loops_free(struct update_loops *updates);
 
-/* In server.c: the options of sessions that run here; and reading a graph from the bytes of a
- * request, described by `what`, which are released. */
+/* In server.c: the options of sessions that run here. */
 struct session_options server_session_options(const struct server_options *options);
-int server_read_graph(const struct server_options *options, struct tensor *stream, const char *what,
-                      struct graph **graph, struct error *err);
 
 #endif

@@ -202,9 +202,10 @@ static void pack_variable(void *context, msgpack_packer *packer)
     pack_key_int(packer, "updates", saved->updates);
 }
 
-static void take_value(void *context, const struct record *record)
+static void take_value(void *context, const char *task, const struct record *record)
 {
     struct saved_variable *saved = context;
+    (void)task;
     record_get_int(&record->header, "updates", &saved->updates);
     if (record->n_tensors == 1)
         tensor_share(&saved->value, &record->tensors[0].tensor);
@@ -222,22 +223,27 @@ int worker_task_of(const struct worker *worker, const struct node *node)
 int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     int task = worker_task_of(worker, saved->node);
-    struct driver_ask ask = {
-        .verb = "read", .n_fields = 2, .pack = pack_variable, .context = saved};
+    const struct task_request request = {.verb = "read",
+                                         .n_fields = 2,
+                                         .pack = pack_variable,
+                                         .answered = take_value,
+                                         .context = saved};
     return task < 0 ? variable_take(driver_session_variables(worker->session), saved, err)
-                    : driver_session_ask(worker->session, task, &ask, take_value, err);
+                    : driver_session_ask(worker->session, task, &request, err);
 }
 
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     int task = worker_task_of(worker, saved->node);
-    struct driver_ask ask = {.verb = "write",
-                             .n_fields = 2,
-                             .pack = pack_variable,
-                             .context = saved,
-                             .value = &saved->value};
+    const struct named_tensor named = {"", saved->value};
+    const struct task_request request = {.verb = "write",
+                                         .n_fields = 2,
+                                         .pack = pack_variable,
+                                         .tensors = &named,
+                                         .n_tensors = 1,
+                                         .context = saved};
     if (task >= 0)
-        return driver_session_ask(worker->session, task, &ask, NULL, err);
+        return driver_session_ask(worker->session, task, &request, err);
     if (!worker->devices.devices.n)
         return error_set(err, ERR_CONFIG, "%s: there is no device here", node_text(saved->node));
     return variable_put(driver_session_variables(worker->session), saved,
@@ -347,18 +353,6 @@ static struct graph *graph_of(const struct graph *graph, const struct entry *ent
     return update;
 }
 
-static void pack_cluster(void *context, msgpack_packer *packer)
-{
-    const struct cluster *cluster = context;
-    struct str text = STR_INIT;
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
-        str_printf(&text, "task %s:%d %s\n", task->job, task->index, task->address);
-    }
-    pack_key_text(packer, "cluster", str_text(&text));
-    str_release(&text);
-}
-
 /* If the graph has a ClockRound, asks its shard to run the ClockRound's entry. */
 static int ask_for_updates(struct worker *worker, struct error *err)
 {
@@ -372,12 +366,7 @@ static int ask_for_updates(struct worker *worker, struct error *err)
         return error_set(err, ERR_DATA, "%s: there is no entry '%s' that another task could run",
                          node_text(round), node_string(round, "entry"));
     struct graph *update = graph_of(graph, entry);
-    const struct driver_ask ask = {.verb = "update",
-                                   .n_fields = 1,
-                                   .pack = pack_cluster,
-                                   .context = &worker->member.cluster,
-                                   .graph = update};
-    int code = driver_session_ask(worker->session, task, &ask, NULL, err);
+    int code = driver_session_update(worker->session, task, update, err);
     graph_free(update);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
@@ -457,9 +446,10 @@ struct trained {
     uint64_t updates; /* of that one */
 };
 
-static void see_variables(void *context, const struct record *reply)
+static void see_variables(void *context, const char *task, const struct record *reply)
 {
     struct trained *found = context;
+    (void)task;
     const msgpack_object *all = record_field(&reply->header, "variables");
     struct arena arena = ARENA_INIT;
     for (uint32_t i = 0; all && all->type == MSGPACK_OBJECT_ARRAY && i < all->via.array.size; i++) {
@@ -484,10 +474,10 @@ static void see_variables(void *context, const struct record *reply)
 static int check_untrained(struct worker *worker, struct error *err)
 {
     struct trained found = {.graph = worker->options.graph, .name = STR_INIT};
-    const struct driver_ask list = {.verb = "list", .context = &found};
+    const struct task_request list = {.verb = "list", .answered = see_variables, .context = &found};
     for (int i = 0; i < driver_session_tasks(worker->session); i++) {
         struct error ignored = ERROR_INIT; /* tasks of workers have no list */
-        driver_session_ask(worker->session, i, &list, see_variables, &ignored);
+        driver_session_ask(worker->session, i, &list, &ignored);
     }
     const struct node *node = found.updates ? first_without_value(worker) : NULL;
     if (node)

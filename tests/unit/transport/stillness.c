@@ -128,13 +128,6 @@ static double open_session(struct test_cluster *cluster, const struct graph *gra
     return loop_longest_stillness(loop);
 }
 
-static void pack_cluster(void *context, msgpack_packer *packer)
-{
-    (void)context;
-    pack_key(packer, "cluster");
-    pack_text(packer, "task worker:0 unix:none\ntask ps:0 unix:p0\n");
-}
-
 /* The same while an update is requested. Its entry has another name each time, so that it is new.
  */
 static double ask_for_update(struct test_cluster *cluster, struct driver_session *session,
@@ -145,10 +138,8 @@ static double ask_for_update(struct test_cluster *cluster, struct driver_session
     char name[16];
     snprintf(name, sizeof name, "update%d", number);
     graph->entries.items[0].name = name;
-    const struct driver_ask ask = {
-        .verb = "update", .n_fields = 1, .pack = pack_cluster, .graph = graph};
     atomic_store(&loop->longest, 0);
-    if (driver_session_ask(session, 0, &ask, NULL, &err))
+    if (driver_session_update(session, 0, graph, &err))
         fail_msg("%s", err.text);
     return loop_longest_stillness(loop);
 }

@@ -18,49 +18,27 @@
 #define SCALARS_SECONDS 5.0
 
 struct backup_fetch {
+    struct shard_fields fields; /* first: of requests; its step and run are the snapshot's */
     const struct backup *backup;
-    char name[64]; /* of the snapshot */
-    int64_t step;
-    struct ckpt_run run; /* the job's */
-    int64_t index;       /* of the requested part */
-    uint64_t n, done;    /* parts of the shard; bytes received */
+    char name[64];    /* of the snapshot */
+    uint64_t n, done; /* parts of the shard; bytes received */
     VEC(struct variable_record) tensors;
     VEC(const char *) names; /* of the shard's variables, in their order */
     struct arena arena;
-    struct tail tail;  /* of the fetches, if there are any */
-    bool is_versioned; /* the snapshot's step is the clock's, so it has scalars */
-    bool exact;        /* the scalars are of exactly this version */
+    struct tail tail; /* of the fetches, if there are any */
 };
 
 /* ---- the snapshot ---- */
 
-static void pack_cut(void *context, msgpack_packer *packer)
-{
-    const struct backup_fetch *f = context;
-    shard_pack_cut(packer, f->name, f->step, f->backup->client->options.timeout / 2);
-}
-
-static void take_step(void *context, const char *task, const struct record *reply)
-{
-    struct backup_fetch *f = context;
-    (void)task;
-    record_get_int(&reply->header, "step", &f->step);
-    f->is_versioned = record_get_bool(&reply->header, "exact", &f->exact);
-    shard_take_run(&reply->header, &f->run);
-}
-
 static int cut(struct backup_fetch *f, struct error *err)
 {
-    struct task_request request = {.verb = "cut",
-                                   .n_fields = SHARD_CUT_FIELDS,
-                                   .pack = pack_cut,
-                                   .about = "a moment between two rounds",
-                                   .answered = take_step,
-                                   .context = f};
+    struct client *client = f->backup->client;
     int leader;
-    if (verbs_leader(f->backup->client, &leader, err))
+    f->fields.folder = f->name;
+    f->fields.seconds = client->options.timeout / 2;
+    if (verbs_leader(client, &leader, err))
         return err->code;
-    return client_ask_one(f->backup->client, leader, &request, err);
+    return fields_ask(client, leader, "cut", &f->fields, "a moment between two rounds", err);
 }
 
 /* ---- what one shard keeps ---- */
@@ -78,13 +56,6 @@ static void take_names(void *context, const char *task, const struct record *rep
         if (is_there)
             vec_push(&f->names, name);
     }
-}
-
-static void pack_part(void *context, msgpack_packer *packer)
-{
-    const struct backup_fetch *f = context;
-    pack_key_text(packer, "folder", f->name);
-    pack_key_int(packer, "index", f->index);
 }
 
 static void receive_part(void *context, const char *task, const struct record *reply)
@@ -120,14 +91,11 @@ static int go_on(const struct backup_fetch *f, struct error *err)
 static int fetch_part(struct backup_fetch *f, int task, struct error *err)
 {
     char about[256];
-    struct task_request request = {.verb = "part",
-                                   .n_fields = 2,
-                                   .pack = pack_part,
-                                   .about = about,
-                                   .answered = receive_part,
-                                   .context = f};
+    size_t i = (size_t)f->fields.index;
+    struct task_request request = fields_request("part", &f->fields, about);
+    request.answered = receive_part;
     snprintf(about, sizeof about, "'%.200s'",
-             (size_t)f->index < f->names.n ? f->names.items[f->index] : "what it aggregates");
+             i < f->names.n ? f->names.items[i] : "what it aggregates");
     return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);
 }
 
@@ -139,14 +107,14 @@ static int fetch_all(struct backup_fetch *f, int task, struct error *err)
                                 .context = f};
     if (client_ask_one(f->backup->client, task, &list, err))
         return err->code;
-    f->index = 0;
+    f->fields.index = 0;
     do {
         if (fetch_part(f, task, err))
             return err->code;
-        if (f->tensors.n != (size_t)f->index + (f->n > 0))
+        if (f->tensors.n != (size_t)f->fields.index + (f->n > 0))
             return error_set(err, ERR_PROTOCOL, "%s: an answer without a value",
                              f->backup->client->tasks.items[task]);
-    } while ((uint64_t)++f->index < f->n);
+    } while ((uint64_t)++f->fields.index < f->n);
     return 0;
 }
 
@@ -157,8 +125,8 @@ static int save_shard(struct backup_fetch *f, int task, const char *name, struct
     const struct store_options options = {
         .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
     if (!fetch_all(f, task, err)) {
-        const struct save_request request = {.step = f->step,
-                                             .run = f->run,
+        const struct save_request request = {.step = f->fields.origin.step,
+                                             .run = f->fields.origin.run,
                                              .producer = b->producer,
                                              .tensors = f->tensors.items,
                                              .n_tensors = f->tensors.n,
@@ -179,9 +147,9 @@ static void await_scalars(struct backup_fetch *f)
 {
     const double end = time_now() + SCALARS_SECONDS;
     struct error ignored = ERROR_INIT;
-    if (!f->backup->fetches || !f->is_versioned)
+    if (!f->backup->fetches || !f->fields.is_versioned)
         return;
-    tail_want(&f->tail, f->step, f->exact);
+    tail_want(&f->tail, f->fields.origin.step, f->fields.exact);
     for (tail_read(&f->tail); !f->tail.has_all && f->tail.fd >= 0 && time_now() < end;
          tail_read(&f->tail)) {
         if (go_on(f, &ignored))
@@ -208,6 +176,7 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
 {
     struct backup_fetch f = {.backup = backup};
     const struct client *client = backup->client;
+    int64_t *at = &f.fields.origin.step;
     const char **names = arena_array(&f.arena, client->tasks.n, sizeof *names);
     for (size_t i = 0; i < client->tasks.n; i++)
         names[i] = shard_name(&f.arena, client->tasks.items[i]);
@@ -217,15 +186,15 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
              (long long)time(NULL));
     if (backup->fetches)
         tail_init(&f.tail, backup->fetches);
-    if (!client_check_shards_keep(client, err) && !store_next_step(backup->store, &f.step, err) &&
+    if (!client_check_shards_keep(client, err) && !store_next_step(backup->store, at, err) &&
         !cut(&f, err)) {
-        commit.request = (struct save_request){.step = f.step,
-                                               .run = f.run,
+        commit.request = (struct save_request){.step = *at,
+                                               .run = f.fields.origin.run,
                                                .producer = backup->producer,
                                                .shards = names,
                                                .n_shards = client->tasks.n};
         if (!commit_checkpoint(backup->store, &commit, err))
-            *step = f.step;
+            *step = *at;
     }
     if (backup->fetches)
         tail_release(&f.tail);

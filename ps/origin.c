@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "ps/shard_private.h"
+#include "ps/fields.h"
 
 int origin_decide(struct shard_origin *origin, struct error *err)
 {
@@ -43,73 +43,11 @@ int origin_check(const struct shard_origin *origin, const struct checkpoint *fou
     return err->code;
 }
 
-/* ---- in records ---- */
-
-void origin_pack(msgpack_packer *packer, const struct shard_origin *origin)
-{
-    char digest[2 * DIGEST_BYTES + 1];
-    digest_hex(&origin->manifest, digest);
-    pack_key_uint(packer, "decision", origin->decision);
-    pack_key_int(packer, "step", origin->step);
-    pack_key_int(packer, "sequence", origin->sequence);
-    pack_key_text(packer, "manifest", digest);
-    pack_key_int(packer, "generation", origin->generation);
-    shard_pack_run(packer, &origin->run);
-}
-
-static bool take_digest(const msgpack_object *header, struct digest *digest)
-{
-    struct arena arena = ARENA_INIT;
-    const char *text;
-    bool fits = record_get_text(header, "manifest", &arena, &text) &&
-                strlen(text) == 2 * sizeof digest->bytes;
-    for (size_t i = 0; fits && i < sizeof digest->bytes; i++)
-        fits = sscanf(text + 2 * i, "%2hhx", &digest->bytes[i]) == 1;
-    arena_release(&arena);
-    return fits;
-}
-
-void origin_take(const msgpack_object *header, struct shard_origin *origin)
-{
-    struct shard_origin o = {.decision = 0};
-    if (record_get_uint(header, "decision", &o.decision) &&
-        record_get_int(header, "step", &o.step) &&
-        record_get_int(header, "sequence", &o.sequence) &&
-        record_get_int(header, "generation", &o.generation) && take_digest(header, &o.manifest))
-        shard_take_run(header, &o.run);
-    else
-        o.decision = 0;
-    *origin = o;
-}
-
-/* ---- asking ---- */
-
-struct origin_request {
-    const char *task;
-    struct shard_origin *origin;
-};
-
-static void pack_task(void *context, msgpack_packer *packer)
-{
-    pack_key_text(packer, "name", ((const struct origin_request *)context)->task);
-}
-
-static void take_reply(void *context, const char *task, const struct record *reply)
-{
-    (void)task;
-    origin_take(&reply->header, ((struct origin_request *)context)->origin);
-}
-
 int origin_ask(struct client *client, const char *task, struct shard_origin *origin,
                struct error *err)
 {
-    struct origin_request asked = {task, origin};
-    const struct task_request request = {.verb = "origin",
-                                         .n_fields = 1,
-                                         .pack = pack_task,
-                                         .answered = take_reply,
-                                         .about = "which checkpoint to resume from",
-                                         .context = &asked};
-    *origin = (struct shard_origin){.decision = 0};
-    return client_ask(client, &request, err);
+    struct shard_fields fields = {.name = task, .origin.step = -1};
+    int code = fields_ask(client, 0, "origin", &fields, "which checkpoint to resume from", err);
+    *origin = fields.origin;
+    return code;
 }

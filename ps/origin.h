@@ -27,12 +27,6 @@ void origin_set(struct shard_origin *origin, const struct ckpt_manifest *manifes
 int origin_check(const struct shard_origin *origin, const struct checkpoint *found,
                  struct error *err);
 
-/* The fields of a request or a reply. */
-#define ORIGIN_FIELDS 7
-void origin_pack(msgpack_packer *packer, const struct shard_origin *origin);
-/* Sets decision 0 if fields are missing. */
-void origin_take(const msgpack_object *header, struct shard_origin *origin);
-
 /* For a shard, `task`, that resumes: asks the shard that `client` is linked to, which decides.
  * ERR_RETRY: that shard has trained on meanwhile. */
 int origin_ask(struct client *client, const char *task, struct shard_origin *origin,

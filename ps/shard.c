@@ -35,25 +35,14 @@ static const struct verb_row verbs[] = {
 static struct shard_query *query_new(struct shard *shard, const struct query *from)
 {
     struct shard_query *query = mem_alloc(sizeof *query);
-    const msgpack_object *header = &from->record->header;
+    double *seconds = &query->fields.seconds;
     *query = (struct shard_query){.shard = shard,
                                   .peer = peer_retain(from->peer),
                                   .id = from->id,
-                                  .step = -1,
-                                  .index = -1,
-                                  .seconds = SHARD_WAIT_SECONDS};
-    record_get_text(header, "container", &query->arena, &query->container);
-    record_get_text(header, "name", &query->arena, &query->name);
-    record_get_text(header, "folder", &query->arena, &query->folder);
-    record_get_int(header, "step", &query->step);
-    record_get_int(header, "index", &query->index);
-    record_get_float(header, "seconds", &query->seconds);
-    record_get_bool(header, "last", &query->last);
-    if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
-        query->seconds = SHARD_WAIT_SECONDS;
-    record_get_uint(header, "decision", &query->decision);
-    shard_take_run(header, &query->run);
-    origin_take(header, &query->origin);
+                                  .fields = {.seconds = SHARD_WAIT_SECONDS, .origin.step = -1}};
+    fields_take(&query->fields, &from->record->header, &query->arena);
+    if (!(*seconds >= 0 && *seconds <= SHARD_WAIT_MAX))
+        *seconds = SHARD_WAIT_SECONDS;
     query->has_value = from->record->n_tensors == 1;
     if (query->has_value)
         tensor_share(&query->value, &from->record->tensors[0].tensor);

@@ -111,11 +111,12 @@ void shard_cuts_forget(struct shard *shard)
 void shard_snapshot(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    if (!query->folder || query->step < 0)
+    const struct shard_fields *fields = &query->fields;
+    if (!fields->folder || fields->origin.step < 0)
         error_set(&err, ERR_PROTOCOL, "a request for a snapshot needs a folder and a step");
-    else if (!shard_check_decision(query->shard, query->decision, &err))
-        shard_cut_take(query->shard, query->folder, query->step, query->seconds, &err);
-    shard_query_end(query, &err);
+    else if (!shard_check_decision(query->shard, fields->origin.decision, &err))
+        shard_cut_take(query->shard, fields->folder, fields->origin.step, fields->seconds, &err);
+    shard_query_end(query, NULL, &err);
 }
 
 /* Sends a part; after the last one the snapshot is released. */
@@ -123,14 +124,14 @@ void shard_part(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard *shard = query->shard;
-    if (!query->folder || query->index < 0) {
+    if (!query->fields.folder || query->fields.index < 0) {
         error_set(&err, ERR_PROTOCOL, "a request for a part needs a folder and an index");
-        shard_query_end(query, &err);
+        shard_query_end(query, NULL, &err);
         return;
     }
     pthread_mutex_lock(&shard->cuts_lock);
-    struct shard_cut *cut = find(shard, query->folder, &err);
-    size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->index;
+    struct shard_cut *cut = find(shard, query->fields.folder, &err);
+    size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->fields.index;
     msgpack_packer *packer;
     const struct variable_record *tensor = cut && i < n ? &cut->cut.tensors.items[i] : NULL;
     if (tensor) {

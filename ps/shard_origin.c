@@ -93,29 +93,16 @@ static int check_rest(struct shard *shard, double seconds, struct error *err)
                              "are started again, with --resume");
 }
 
-void shard_reply_origin(struct shard_query *query, const struct shard_origin *origin,
-                        const struct error *failure)
-{
-    msgpack_packer *packer;
-    if (failure->code) {
-        reply_error(query->peer, query->id, failure);
-    } else if ((packer = reply_begin(query->peer, query->id, ORIGIN_FIELDS))) {
-        origin_pack(packer, origin);
-        reply_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
-}
-
 void shard_tell_origin(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    struct shard_origin origin = shard_origin(query->shard);
-    if (!query->name)
+    struct shard_fields reply = {.origin = shard_origin(query->shard)};
+    if (!query->fields.name)
         error_set(&err, ERR_PROTOCOL, "a request for the origin needs a name");
-    else if (!origin.decision)
+    else if (!reply.origin.decision)
         error_set(&err, ERR_RETRY,
                   "it began anew, without --resume: so are the others to, or all with it");
-    else if (asks_again(query->shard, query->name))
-        check_rest(query->shard, query->seconds, &err);
-    shard_reply_origin(query, &origin, &err);
+    else if (asks_again(query->shard, query->fields.name))
+        check_rest(query->shard, query->fields.seconds, &err);
+    shard_query_end(query, &reply, &err);
 }

@@ -9,7 +9,7 @@
 
 #include "base/serial_queue.h"
 #include "checkpoint/variables/cut.h"
-#include "ps/origin.h"
+#include "ps/fields.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "ps/shard_life.h"
@@ -89,15 +89,9 @@ struct shard_query {
     struct shard *shard;
     struct peer *peer; /* held */
     uint64_t id;
-    const char *container, *name, *folder; /* NULL: not given */
-    struct ckpt_run run;                   /* all zero: not given */
-    int64_t step, index;                   /* -1: not given */
-    double seconds;
-    struct tensor value; /* in a reference-counted buffer, or none */
+    struct shard_fields fields; /* in any case with seconds */
+    struct tensor value;        /* in a reference-counted buffer, or none */
     bool has_value;
-    bool last;                  /* no automatic checkpoints after this one */
-    struct shard_origin origin; /* decision 0: not given */
-    uint64_t decision;          /* 0: not given */
     struct arena arena;
 };
 
@@ -112,11 +106,9 @@ void shard_query_free(struct shard_query *query);
 /* Replies with the error. A process that was told to end reports that, so that the asker does not
  * take it for a signal of its own. */
 void shard_reply_failure(struct shard_query *query, const struct error *err);
-/* Replies with the error, or with success, and frees the query. */
-void shard_query_end(struct shard_query *query, const struct error *err);
-/* Replies with the error, or with a number, and frees the query. */
-void shard_query_end_int(struct shard_query *query, const char *key, int64_t value,
-                         const struct error *err);
+/* Replies with the error, or with success and the fields (NULL: none), and frees the query. */
+void shard_query_end(struct shard_query *query, struct shard_fields *fields,
+                     const struct error *err);
 
 /* shard_verbs.c */
 shard_work shard_list, shard_get, shard_put, shard_reset;
@@ -138,9 +130,6 @@ void shard_cuts_end(struct shard *shard);
 
 /* shard_save.c */
 shard_work shard_write, shard_save, shard_hand_out;
-#define SHARD_CUT_FIELDS 3
-/* Packs the fields of a request to take a snapshot of that name. */
-void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds);
 const char *shard_name(struct arena *arena, const char *task); /* "ps:0": "ps-0" */
 
 struct shard_save_request {
@@ -165,10 +154,6 @@ void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
 void shard_measure_forget(struct shard *shard);
 
 /* shard_run.c */
-#define SHARD_RUN_FIELDS 2
-/* The fields of a run, in a request, and in the reply to a request for a snapshot. */
-void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run);
-void shard_take_run(const msgpack_object *header, struct ckpt_run *run);
 /* From now on the shard saves as that run, and continues it if the writer does. If the shard was
  * given a name for its run, it keeps that name. */
 void shard_go_on_with(struct shard *shard, const struct store_writer *writer);
@@ -178,9 +163,6 @@ bool shard_is_own_folder(const struct shard *shard, const char *folder);
 /* shard_origin.c */
 shard_work shard_tell_origin;
 
-/* Replies with `origin`, or with `failure` if it has a code, and frees `query`. */
-void shard_reply_origin(struct shard_query *query, const struct shard_origin *origin,
-                        const struct error *failure);
 struct shard_origin shard_origin(struct shard *shard);
 /* Called once the values are restored. is_told: the other shards were told to use the same; only
  * one that was restarted will ask. */

@@ -21,23 +21,15 @@ void shard_reply_failure(struct shard_query *query, const struct error *err)
     reply_error(query->peer, query->id, &told);
 }
 
-void shard_query_end(struct shard_query *query, const struct error *err)
-{
-    if (err->code)
-        shard_reply_failure(query, err);
-    else
-        reply_done(query->peer, query->id);
-    shard_query_free(query);
-}
-
-void shard_query_end_int(struct shard_query *query, const char *key, int64_t value,
-                         const struct error *err)
+void shard_query_end(struct shard_query *query, struct shard_fields *fields,
+                     const struct error *err)
 {
     msgpack_packer *packer;
     if (err->code) {
         shard_reply_failure(query, err);
-    } else if ((packer = reply_begin(query->peer, query->id, 1))) {
-        pack_key_int(packer, key, value);
+    } else if ((packer = reply_begin(query->peer, query->id, fields ? fields_count(fields) : 0))) {
+        if (fields)
+            fields_pack(fields, packer);
         reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

@@ -297,18 +297,20 @@ void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard *shard = query->shard;
-    struct restorer r = {.shard = shard, .is_wanted = query->origin.decision};
-    struct shard_origin origin = query->origin;
-    const char *folder = query->folder ? query->folder : shard->options.save_folder;
+    const struct shard_fields *fields = &query->fields;
+    struct restorer r = {.shard = shard, .is_wanted = fields->origin.decision};
+    struct shard_fields reply = {.origin = fields->origin};
+    struct shard_origin *origin = &reply.origin;
+    const char *folder = fields->folder ? fields->folder : shard->options.save_folder;
     if (!folder)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else if (shard_react(shard, SHARD_RESTORE) == SHARD_REFUSE)
         error_set(&err, ERR_UNAVAILABLE, "%s ends", shard->options.task);
-    else if ((r.is_wanted || !origin_decide(&origin, &err)) &&
-             !restore(&r, folder, query->step, query->seconds, &origin, &err)) {
-        origin.generation = shard_origin(shard).generation;
-        shard_set_origin(shard, &origin, true);
+    else if ((r.is_wanted || !origin_decide(origin, &err)) &&
+             !restore(&r, folder, fields->origin.step, fields->seconds, origin, &err)) {
+        origin->generation = shard_origin(shard).generation;
+        shard_set_origin(shard, origin, true);
     }
     atomic_store(&shard->due, 0); /* the next due version is counted from the clock's */
-    shard_reply_origin(query, &origin, &err);
+    shard_query_end(query, &reply, &err);
 }

@@ -9,26 +9,6 @@
 #include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
 
-void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run)
-{
-    char text[RUN_HEX_BYTES];
-    run_hex(run, text);
-    pack_key_text(packer, "run", text);
-    pack_key_text(packer, "run_name", run->name);
-}
-
-void shard_take_run(const msgpack_object *header, struct ckpt_run *run)
-{
-    struct arena arena = ARENA_INIT;
-    struct error ignored = ERROR_INIT;
-    const char *text;
-    *run = (struct ckpt_run){.name = ""};
-    if (record_get_text(header, "run", &arena, &text) && run_parse(text, run) &&
-        record_get_text(header, "run_name", &arena, &text) && *text)
-        run_set_name(run, text, &ignored);
-    arena_release(&arena);
-}
-
 void shard_go_on_with(struct shard *shard, const struct store_writer *writer)
 {
     struct error ignored = ERROR_INIT;

@@ -57,13 +57,15 @@ static int write_part(struct shard *shard, const char *folder, double seconds, s
 void shard_write(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    if (!query->folder)
+    const struct shard_fields *fields = &query->fields;
+    const struct store_writer writer = {.run = fields->origin.run, .goes_on = true};
+    if (!fields->folder)
         error_set(&err, ERR_PROTOCOL, "a request to write needs a folder");
     else
-        write_part(query->shard, query->folder, query->seconds, &err);
-    if (!err.code && shard_is_own_folder(query->shard, query->folder))
-        shard_go_on_with(query->shard, &(struct store_writer){.run = query->run, .goes_on = true});
-    shard_query_end(query, &err);
+        write_part(query->shard, fields->folder, fields->seconds, &err);
+    if (!err.code && shard_is_own_folder(query->shard, fields->folder))
+        shard_go_on_with(query->shard, &writer);
+    shard_query_end(query, NULL, &err);
 }
 
 /* ---- leading: the snapshot ---- */
@@ -80,25 +82,15 @@ struct leading_save {
     bool finds_successor; /* another job has taken the store over */
 };
 
-void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds)
+/* Sends a request about the snapshots of that name. */
+static struct inquiry *ask_others(const struct leading_save *save, const char *verb,
+                                  const struct shard_origin *origin, const char *about)
 {
-    pack_key_text(packer, "folder", name);
-    pack_key_int(packer, "step", step);
-    pack_key_float(packer, "seconds", seconds);
-}
-
-static void pack_snapshot(void *context, msgpack_packer *packer)
-{
-    const struct leading_save *save = context;
-    shard_pack_cut(packer, save->name, save->step, save->seconds);
-    pack_key_uint(packer, "decision", shard_origin(save->shard).decision);
-}
-
-static struct inquiry *ask_others(const struct leading_save *save,
-                                  const struct task_request *request)
-{
+    struct shard_fields fields = {
+        .folder = save->name, .seconds = save->seconds, .origin = *origin};
+    const struct task_request request = fields_request(verb, &fields, about);
     struct inquiry *inquiry = inquiry_new(save->shard->options.conns);
-    inquiry_ask_all(inquiry, save->others.tasks.items, save->others.tasks.n, request);
+    inquiry_ask_all(inquiry, save->others.tasks.items, save->others.tasks.n, &request);
     return inquiry;
 }
 
@@ -116,22 +108,10 @@ static int await_others(const struct leading_save *save, struct inquiry *inquiry
 
 /* ---- leading: writing ---- */
 
-static void pack_write(void *context, msgpack_packer *packer)
-{
-    const struct leading_save *save = context;
-    pack_key_text(packer, "folder", save->name);
-    pack_key_float(packer, "seconds", save->seconds);
-    shard_pack_run(packer, &save->writer.run);
-}
-
 static int write_parts(struct leading_save *save, struct error *err)
 {
-    struct task_request request = {.verb = "keep",
-                                   .n_fields = 2 + SHARD_RUN_FIELDS,
-                                   .pack = pack_write,
-                                   .about = "its part of a checkpoint",
-                                   .context = save};
-    struct inquiry *inquiry = ask_others(save, &request);
+    const struct shard_origin run = {.step = -1, .run = save->writer.run};
+    struct inquiry *inquiry = ask_others(save, "keep", &run, "its part of a checkpoint");
     struct error other = ERROR_INIT;
     int code = write_part(save->shard, save->name, save->seconds, err);
     int failed = await_others(save, inquiry, SHARD_WAIT_MAX, &other);
@@ -254,15 +234,13 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
         str_printf(&save->pushes, "worker:%d %lld\n", (int)workers[i].worker,
                    (long long)workers[i].counted);
-    struct task_request request = {.verb = "snapshot",
-                                   .n_fields = SHARD_CUT_FIELDS + 1,
-                                   .pack = pack_snapshot,
-                                   .about = "a copy of what it keeps",
-                                   .context = save};
+    struct shard_origin origin = shard_origin(save->shard);
+    origin.step = save->step;
     if (!code)
         code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
-        code = await_others(save, ask_others(save, &request), save->seconds + 1, err);
+        code = await_others(save, ask_others(save, "snapshot", &origin, "a copy of what it keeps"),
+                            save->seconds + 1, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
     return code;
@@ -307,29 +285,31 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
 static int pause_for(struct shard_query *query, struct shard_save_request *wanted,
                      struct error *err)
 {
+    const struct shard_fields *fields = &query->fields;
     *wanted = (struct shard_save_request){
-        .folder = query->folder ? query->folder : query->shard->options.save_folder,
-        .step = query->step,
+        .folder = fields->folder ? fields->folder : query->shard->options.save_folder,
+        .step = fields->origin.step,
         .keep = query->shard->options.keep,
-        .seconds = query->seconds,
-        .lock_wait = query->seconds,
+        .seconds = fields->seconds,
+        .lock_wait = fields->seconds,
         .clock = containers_clock(query->shard->options.variables)};
     if (!wanted->folder)
         return error_set(err, ERR_USAGE, "no folder to save to");
-    return wanted->clock ? shard_pause(query->shard, 0, query->seconds, &wanted->step, err) : 0;
+    return wanted->clock ? shard_pause(query->shard, 0, fields->seconds, &wanted->step, err) : 0;
 }
 
 void shard_save(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard_save_request wanted;
-    int64_t step = -1;
-    if (!pause_for(query, &wanted, &err) && !shard_save_all(query->shard, &wanted, &step, &err)) {
-        shard_was_saved(query->shard, wanted.folder, step);
-        if (query->last)
+    struct shard_fields reply = {.origin.step = -1};
+    int64_t *step = &reply.origin.step;
+    if (!pause_for(query, &wanted, &err) && !shard_save_all(query->shard, &wanted, step, &err)) {
+        shard_was_saved(query->shard, wanted.folder, *step);
+        if (query->fields.last)
             shard_react(query->shard, SHARD_LAST);
     }
-    shard_query_end_int(query, "step", step, &err);
+    shard_query_end(query, &reply, &err);
 }
 
 void shard_hand_out(struct shard_query *query)
@@ -337,27 +317,19 @@ void shard_hand_out(struct shard_query *query)
     struct error err = ERROR_INIT;
     struct shard_save_request wanted;
     struct leading_save save = {
-        .shard = query->shard, .name = query->folder, .seconds = query->seconds};
-    if (!query->folder || !str_starts(query->folder, SHARD_CUT_REMOTE)) {
+        .shard = query->shard, .name = query->fields.folder, .seconds = query->fields.seconds};
+    if (!save.name || !str_starts(save.name, SHARD_CUT_REMOTE)) {
         error_set(&err, ERR_PROTOCOL, "a request for a cut needs a name of its own");
     } else if (!pause_for(query, &wanted, &err)) {
         save.step = wanted.step;
         cut_for(&save, &wanted, &err);
     }
-    save.writer = shard_saves_as(query->shard);
     /* The fetching process saves the values as a checkpoint of the job's run. */
     struct clock *clock = containers_clock(query->shard->options.variables);
-    int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
-    msgpack_packer *packer = NULL;
-    if (err.code) {
-        shard_reply_failure(query, &err);
-    } else if ((packer = reply_begin(query->peer, query->id, n_fields))) {
-        if (clock)
-            pack_key_bool(packer, "exact", clock_has_one_version(clock));
-        pack_key_int(packer, "step", save.step);
-        shard_pack_run(packer, &save.writer.run);
-        reply_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
+    struct shard_fields reply = {
+        .is_versioned = clock != NULL,
+        .exact = clock && clock_has_one_version(clock),
+        .origin = {.step = save.step, .run = shard_saves_as(query->shard).run}};
     save_release(&save);
+    shard_query_end(query, &reply, &err);
 }

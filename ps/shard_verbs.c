@@ -8,8 +8,8 @@ void shard_list(struct shard_query *query)
 {
     struct container_list list = {0};
     struct error err = ERROR_INIT;
-    if (containers_list(query->shard->options.variables, query->container, query->name,
-                        query->seconds, &list, &err))
+    if (containers_list(query->shard->options.variables, query->fields.container,
+                        query->fields.name, query->fields.seconds, &list, &err))
         shard_reply_failure(query, &err);
     msgpack_packer *packer = err.code ? NULL : reply_begin(query->peer, query->id, 1);
     if (packer) {
@@ -36,21 +36,22 @@ void shard_list(struct shard_query *query)
 static bool check_name(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    if (query->name && query->container)
+    if (query->fields.name && query->fields.container)
         return true;
     error_set(&err, ERR_PROTOCOL, "a request about a variable needs container and name");
-    shard_query_end(query, &err);
+    shard_query_end(query, NULL, &err);
     return false;
 }
 
 void shard_get(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    struct named_tensor found = {query->name, TENSOR_INIT};
+    const struct shard_fields *fields = &query->fields;
+    struct named_tensor found = {fields->name, TENSOR_INIT};
     if (!check_name(query))
         return;
-    if (containers_get(query->shard->options.variables, query->container, query->name,
-                       query->seconds, &found.tensor, &err)) {
+    if (containers_get(query->shard->options.variables, fields->container, fields->name,
+                       fields->seconds, &found.tensor, &err)) {
         shard_reply_failure(query, &err);
     } else {
         if (reply_begin(query->peer, query->id, 0))
@@ -63,24 +64,28 @@ void shard_get(struct shard_query *query)
 void shard_put(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
+    const struct shard_fields *fields = &query->fields;
     if (!check_name(query))
         return;
     if (!query->has_value)
         error_set(&err, ERR_PROTOCOL, "a request to put needs one tensor");
     else
-        containers_put(query->shard->options.variables, query->container, query->name,
-                       query->seconds, &query->value, &err);
-    shard_query_end(query, &err);
+        containers_put(query->shard->options.variables, fields->container, fields->name,
+                       fields->seconds, &query->value, &err);
+    shard_query_end(query, NULL, &err);
 }
 
 void shard_reset(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
+    const struct shard_fields *fields = &query->fields;
+    struct shard_fields reply = {.origin.step = -1};
     int n = 0;
-    if (!query->container)
+    if (!fields->container)
         error_set(&err, ERR_PROTOCOL, "a request to reset needs a container");
     else
-        containers_reset(query->shard->options.variables, query->container, query->seconds, &n,
+        containers_reset(query->shard->options.variables, fields->container, fields->seconds, &n,
                          &err);
-    shard_query_end_int(query, "variables", n, &err);
+    reply.variables = n;
+    shard_query_end(query, &reply, &err);
 }

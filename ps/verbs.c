@@ -8,45 +8,14 @@
 
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
-
-/* Fields of a request; NULL and negative ones are left out. */
-struct fields {
-    const char *container, *name, *folder;
-    int64_t step;
-    double seconds;
-    bool last;
-};
-
-static void pack_field(msgpack_packer *packer, const char *key, const char *value)
-{
-    if (value)
-        pack_key_text(packer, key, value);
-}
-
-static void pack(const struct fields *fields, msgpack_packer *packer)
-{
-    pack_field(packer, "container", fields->container);
-    pack_field(packer, "name", fields->name);
-    pack_field(packer, "folder", fields->folder);
-    if (fields->step >= 0)
-        pack_key_int(packer, "step", fields->step);
-    if (fields->seconds > 0)
-        pack_key_float(packer, "seconds", fields->seconds);
-    if (fields->last)
-        pack_key_bool(packer, "last", true);
-}
+#include "ps/fields.h"
 
 /* A request with its fields and the receiver of the replies. */
 struct verb_request {
-    struct fields fields; /* first */
+    struct shard_fields fields; /* first */
     void (*answered)(void *context, const char *task, const struct record *reply);
     void *context;
 };
-
-static void pack_asked(void *context, msgpack_packer *packer)
-{
-    pack(&((const struct verb_request *)context)->fields, packer);
-}
 
 static void take_reply(void *context, const char *task, const struct record *reply)
 {
@@ -57,15 +26,9 @@ static void take_reply(void *context, const char *task, const struct record *rep
 
 static struct task_request request_of(const char *verb, struct verb_request *asked)
 {
-    const struct fields *f = &asked->fields;
-    return (struct task_request){.verb = verb,
-                                 .n_fields = (f->container != NULL) + (f->name != NULL) +
-                                             (f->folder != NULL) + (f->step >= 0) +
-                                             (f->seconds > 0) + f->last,
-                                 .pack = pack_asked,
-                                 .answered = take_reply,
-                                 .about = f->name,
-                                 .context = asked};
+    struct task_request request = fields_request(verb, &asked->fields, asked->fields.name);
+    request.answered = take_reply;
+    return request;
 }
 
 /* ---- all tasks ---- */
@@ -74,7 +37,8 @@ int verbs_ask(struct client *client, const char *verb, const struct variable_pla
               void (*answered)(void *context, const char *task, const struct record *reply),
               void *context, struct error *err)
 {
-    struct verb_request asked = {.fields = {.step = -1}, .answered = answered, .context = context};
+    struct verb_request asked = {
+        .fields = {.origin.step = -1}, .answered = answered, .context = context};
     if (place) {
         asked.fields.container = place->container;
         asked.fields.name = place->name;
@@ -133,7 +97,8 @@ static int ask_owner(struct client *client, const char *verb, const struct varia
     int code = find(client, place, &found, err);
     if (code)
         return code;
-    asked->fields = (struct fields){.container = found.container, .name = place->name, .step = -1};
+    asked->fields =
+        (struct shard_fields){.container = found.container, .name = place->name, .origin.step = -1};
     struct task_request request = request_of(verb, asked);
     snprintf(about, sizeof about, "'%.200s'", place->name);
     request.about = about;
@@ -173,29 +138,21 @@ int verbs_put(struct client *client, const struct variable_place *place, const s
 
 /* ---- containers ---- */
 
-static void add_count(void *context, const char *task, const struct record *reply)
-{
-    int64_t count = 0, *n = context;
-    (void)task;
-    record_get_int(&reply->header, "variables", &count);
-    *n += count;
-}
-
 int verbs_reset(struct client *client, const char *container, int64_t *n, struct error *err)
 {
     struct variable_place place = {container, NULL};
     struct task_reply found = {.client = client,
                                .has = mem_array(client->tasks.n, sizeof *found.has)};
-    struct verb_request asked = {
-        .fields = {.container = container, .step = -1}, .answered = add_count, .context = n};
-    struct task_request request = request_of("reset", &asked);
     *n = 0;
     int code = verbs_ask(client, "list", &place, take_place, &found, err);
     if (!code && !found.n)
         code = error_set(err, ERR_NOINPUT, "no shard has a container '%s'", container);
-    for (size_t i = 0; !code && i < client->tasks.n; i++)
+    for (size_t i = 0; !code && i < client->tasks.n; i++) {
+        struct shard_fields fields = {.container = container, .origin.step = -1};
         if (found.has[i])
-            code = client_ask_one(client, (int)i, &request, err);
+            code = fields_ask(client, (int)i, "reset", &fields, NULL, err);
+        *n += fields.variables;
+    }
     mem_free(found.has);
     return code;
 }
@@ -214,12 +171,6 @@ static void take_leader(void *context, const char *task, const struct record *re
     record_get_int(&reply->header, "version", &version);
     if (version >= 0)
         leader->task = client_task_index(leader->client, task);
-}
-
-static void take_step(void *context, const char *task, const struct record *reply)
-{
-    (void)task;
-    record_get_int(&reply->header, "step", context);
 }
 
 int verbs_leader(struct client *client, int *task, struct error *err)
@@ -246,68 +197,36 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 {
     int leader;
     char *path = absolute(folder);
-    struct verb_request asked = {.fields = {.folder = path,
-                                            .step = -1,
-                                            .seconds = client->options.timeout / 2,
-                                            .last = last},
-                                 .answered = take_step,
-                                 .context = step};
-    struct task_request request = request_of("save", &asked);
-    request.about = "a checkpoint";
+    struct shard_fields fields = {
+        .folder = path, .seconds = client->options.timeout / 2, .last = last, .origin.step = -1};
     int code = client_check_shards_keep(client, err);
     if (!code)
         code = verbs_leader(client, &leader, err);
     if (!code)
-        code = client_ask_one(client, leader, &request, err);
+        code = fields_ask(client, leader, "save", &fields, "a checkpoint", err);
+    *step = fields.origin.step;
     mem_free(path);
     return code;
-}
-
-struct restore_order {
-    const char *folder;
-    double seconds;
-    struct shard_origin origin; /* decision 0: the asked shard decides */
-};
-
-static void pack_order(void *context, msgpack_packer *packer)
-{
-    const struct restore_order *order = context;
-    pack_field(packer, "folder", order->folder);
-    pack_key_float(packer, "seconds", order->seconds);
-    origin_pack(packer, &order->origin);
-}
-
-static void take_decision(void *context, const char *task, const struct record *reply)
-{
-    (void)task;
-    origin_take(&reply->header, &((struct restore_order *)context)->origin);
 }
 
 /* The leader decides on a checkpoint, and the others restore the same. */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err)
 {
     int leader;
-    struct restore_order order = {.seconds = client->options.timeout / 2};
-    struct task_request request = {.verb = "restore",
-                                   .n_fields = 2 + ORIGIN_FIELDS,
-                                   .pack = pack_order,
-                                   .answered = take_decision,
-                                   .about = "a checkpoint",
-                                   .context = &order};
+    struct shard_fields fields = {.seconds = client->options.timeout / 2};
     struct arena arena = ARENA_INIT;
     const char *store;
-    int code = source_split(where, &arena, &store, &order.origin.step, err);
+    int code = source_split(where, &arena, &store, &fields.origin.step, err);
     char *path = absolute(store);
-    order.folder = path;
+    fields.folder = path;
     if (!code)
         code = verbs_leader(client, &leader, err);
     if (!code)
-        code = client_ask_one(client, leader, &request, err);
-    request.answered = NULL;
+        code = fields_ask(client, leader, "restore", &fields, "a checkpoint", err);
     for (size_t i = 0; !code && i < client->tasks.n; i++)
         if ((int)i != leader)
-            code = client_ask_one(client, (int)i, &request, err);
-    *step = order.origin.step;
+            code = fields_ask(client, (int)i, "restore", &fields, "a checkpoint", err);
+    *step = fields.origin.step;
     mem_free(path);
     arena_release(&arena);
     return code;

@@ -69,13 +69,12 @@ int cluster_catch_signals(struct error *err)
     return tool_cancel_after(START_GRACE, &cancelled, err);
 }
 
-struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic)
+struct serve_options cluster_serving(struct tool *tool, const struct device_options *device)
 {
     return (struct serve_options){.member = cluster_member(tool),
                                   .registry = ops_registry(),
                                   .kernels = ops_kernels(),
-                                  .threads = threads,
-                                  .deterministic = deterministic,
+                                  .device = *device,
                                   .stop_fd = tool_stop_fd(),
                                   .ready = cluster_ready,
                                   .context = tool};

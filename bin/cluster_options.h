@@ -26,7 +26,7 @@ struct client_options cluster_client(struct tool *tool);
 int cluster_catch_signals(struct error *err);
 /* Returns the flag that ends waits; it is set soon after such a signal. */
 const atomic_bool *cluster_cancelled(void);
-struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic);
+struct serve_options cluster_serving(struct tool *tool, const struct device_options *device);
 /* Reports that the task is ready: the minimum that serve_options.ready must do. */
 void cluster_ready(void *tool, const char *task, const char *address);
 

@@ -144,9 +144,10 @@ int ps_serve(struct ps_call *call, struct error *err)
     if (ops_option_load(err) || run_make(&serving.run, ps_serving.run_name, err) ||
         cluster_catch_signals(err))
         return err->code;
-    struct serve_options options =
-        cluster_serving(tool, (int)ps_serving.threads, ps_serving.deterministic);
-    options.exact = ps_serving.exact;
+    const struct device_options device = {.threads = (int)ps_serving.threads,
+                                          .deterministic = ps_serving.deterministic,
+                                          .exact = ps_serving.exact};
+    struct serve_options options = cluster_serving(tool, &device);
     if (cluster_options.job) {
         const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};
         serving.claims = job_path(&job, cluster_options.task, ".claims");

@@ -176,6 +176,16 @@ static int check_numbers(struct error *err)
     return 0;
 }
 
+static struct device_options device_wanted(void)
+{
+    return (struct device_options){.threads = (int)threads,
+                                   .deterministic = deterministic,
+                                   .memory = (size_t)gpu_memory,
+                                   .tf32 = tf32,
+                                   .fast = fast,
+                                   .exact = exact};
+}
+
 static int set_up(struct graph_execution *job, struct error *err)
 {
     tool_catch_signals();
@@ -203,12 +213,7 @@ static int set_up(struct graph_execution *job, struct error *err)
                                      .joined = &job->request.joined,
                                      .driver = &job->driver,
                                      .saving = &job->saving,
-                                     .device = {.threads = (int)threads,
-                                                .deterministic = deterministic,
-                                                .exact = exact,
-                                                .memory = (size_t)gpu_memory,
-                                                .tf32 = tf32,
-                                                .fast = fast},
+                                     .device = device_wanted(),
                                      .seed = (uint64_t)seed,
                                      .check = check,
                                      .without = without,
@@ -356,11 +361,8 @@ static int serve_drivers(struct tool *tool, struct error *err)
 {
     if (cluster_catch_signals(err))
         return err->code;
-    struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
-    options.exact = exact;
-    options.device_memory = (size_t)gpu_memory;
-    options.tf32 = tf32;
-    options.fast = fast;
+    const struct device_options device = device_wanted();
+    const struct serve_options options = cluster_serving(tool, &device);
     return serve(&options, err);
 }
 

@@ -23,18 +23,17 @@ static void told_to_end(void *context)
     loop_stop(conns_loop(s->member.conns));
 }
 
+static int threads_of(const struct service *s)
+{
+    return s->options->device.threads > 0 ? s->options->device.threads : cores_usable();
+}
+
 static int open_devices(struct service *s, struct error *err)
 {
     const struct cluster *cluster = &s->member.cluster;
     const struct cluster_task *self = cluster_find(cluster, s->member.job_name, s->member.index);
-    struct device_options options = {.threads = s->options->threads,
-                                     .deterministic = s->options->deterministic,
-                                     .exact = s->options->exact,
-                                     .memory = s->options->device_memory,
-                                     .tf32 = s->options->tf32,
-                                     .fast = s->options->fast};
-    int cores = options.threads > 0 ? options.threads : cores_usable();
-    options.threads = cores / self->n_devices;
+    struct device_options options = s->options->device;
+    options.threads = threads_of(s) / self->n_devices;
     if (options.threads < 1)
         options.threads = 1;
     for (int i = 0; i < self->n_devices; i++) {
@@ -61,9 +60,7 @@ static int open_all(struct service *s, struct address *bound, struct error *err)
                                     .kernels = options->kernels,
                                     .devices = s->devices.devices.items,
                                     .n_devices = (int)s->devices.devices.n,
-                                    .threads = !options->parallel     ? 1
-                                               : options->threads > 0 ? options->threads
-                                                                      : cores_usable(),
+                                    .threads = options->parallel ? threads_of(s) : 1,
                                     .variables = s->variables,
                                     .timeout = s->member.options.timeout};
     s->server = server_new(&server);

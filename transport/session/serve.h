@@ -14,13 +14,10 @@ struct serve_options {
     struct member_options member;
     const struct registry *registry;
     const struct kernel_table *kernels;
-    int threads;   /* for computation; 0: all cores */
+    struct device_options device; /* its threads are those for all computation */
     bool parallel; /* kernels that are ready run in parallel, with one thread each: for many small
                     * steps of many workers. Else they run in sequence, with all threads */
-    bool deterministic, exact; /* as in struct device_options, like the next three */
-    size_t device_memory;
-    bool tf32, fast;
-    int stop_fd; /* when it is readable (a signal), the process ends; -1: none */
+    int stop_fd;   /* when it is readable (a signal), the process ends; -1: none */
 
     /* Called when the server listens. */
     void (*ready)(void *context, const char *task, const char *address);

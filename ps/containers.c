@@ -14,41 +14,6 @@ static int lock(struct variable *variable, bool write, double end, struct error 
                      variable->name);
 }
 
-static bool matches(const struct variable *variable, const char *container, const char *name)
-{
-    return (!container || !strcmp(variable->container, container)) &&
-           (!name || !strcmp(variable->name, name));
-}
-
-/* ---- list ---- */
-
-int containers_list(struct variable_store *store, const char *container, const char *name,
-                    double seconds, struct container_list *list, struct error *err)
-{
-    double end = time_now() + seconds;
-    for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
-        if (!matches(v, container, name))
-            continue;
-        if (lock(v, false, end, err))
-            return err->code;
-        struct container_row row = {.container = v->container,
-                                    .name = v->name,
-                                    .type = v->type,
-                                    .shape = v->initialized ? v->value.shape : v->shape,
-                                    .initialized = v->initialized,
-                                    .updates = v->updates,
-                                    .bytes = v->initialized ? (int64_t)tensor_bytes(&v->value) : 0};
-        variable_unlock(v, false);
-        vec_push(&list->rows, row);
-    }
-    return 0;
-}
-
-void container_list_release(struct container_list *list)
-{
-    vec_release(&list->rows);
-}
-
 /* ---- one variable ---- */
 
 static int find(struct variable_store *store, const char *container, const char *name,
@@ -95,12 +60,18 @@ int containers_put(struct variable_store *store, const char *container, const ch
 
 /* ---- a container ---- */
 
-int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
-                    variable_vec *locked, struct error *err)
+static bool matches(const struct variable *variable, const struct variable_place *place)
+{
+    return (!place->container || !strcmp(variable->container, place->container)) &&
+           (!place->name || !strcmp(variable->name, place->name));
+}
+
+int containers_lock(struct variable_store *store, const struct variable_place *place, bool write,
+                    double seconds, variable_vec *locked, struct error *err)
 {
     double end = time_now() + seconds;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
-        if (!matches(v, container, NULL))
+        if (place && !matches(v, place))
             continue;
         if (lock(v, write, end, err))
             return err->code;
@@ -119,8 +90,9 @@ void containers_unlock(variable_vec *locked, bool write)
 int containers_reset(struct variable_store *store, const char *container, double seconds, int *n,
                      struct error *err)
 {
+    const struct variable_place all = {container, NULL};
     variable_vec locked = VEC_INIT;
-    int code = containers_lock(store, container, true, seconds, &locked, err);
+    int code = containers_lock(store, &all, true, seconds, &locked, err);
     if (!code && !locked.n)
         code = error_set(err, ERR_NOINPUT, "no container '%s'", container);
     for (size_t i = 0; !code && i < locked.n; i++)

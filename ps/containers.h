@@ -13,23 +13,10 @@
 #include "exec/state/variable.h"
 #include "resource/clock.h"
 
-struct container_row {
+/* Selects variables; NULL: any. */
+struct variable_place {
     const char *container, *name;
-    enum dtype type;
-    struct shape shape;
-    bool initialized;
-    uint64_t updates; /* writes so far */
-    int64_t bytes;    /* of its value; 0: no value */
 };
-
-struct container_list {
-    VEC(struct container_row) rows; /* in the order of creation */
-};
-
-/* Lists variables; container, name: NULL for all. The rows' texts are owned by the store. */
-int containers_list(struct variable_store *store, const char *container, const char *name,
-                    double seconds, struct container_list *list, struct error *err);
-void container_list_release(struct container_list *list);
 
 /* Copies a variable to the host. ERR_NOINPUT: it does not exist, or has no value. */
 int containers_get(struct variable_store *store, const char *container, const char *name,
@@ -47,10 +34,10 @@ int containers_reset(struct variable_store *store, const char *container, double
 
 /* ---- for callers that work on several variables at once ---- */
 
-/* Locks every variable of a container (NULL: of all), in the global lock order. After a failure the
- * vector holds those locked so far: unlock them in any case. */
-int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
-                    variable_vec *locked, struct error *err);
+/* Locks every variable of that place (NULL: all), in the order of creation, which is the global
+ * lock order. After a failure the vector holds those locked so far: unlock them in any case. */
+int containers_lock(struct variable_store *store, const struct variable_place *place, bool write,
+                    double seconds, variable_vec *locked, struct error *err);
 void containers_unlock(variable_vec *locked, bool write);
 
 /* The clock of the graph's rounds. NULL: the graph has none, or has not come yet. */

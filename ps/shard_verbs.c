@@ -6,27 +6,30 @@
 
 void shard_list(struct shard_query *query)
 {
-    struct container_list list = {0};
+    const struct shard_fields *fields = &query->fields;
+    const struct variable_place place = {fields->container, fields->name};
+    variable_vec locked = VEC_INIT;
     struct error err = ERROR_INIT;
-    if (containers_list(query->shard->options.variables, query->fields.container,
-                        query->fields.name, query->fields.seconds, &list, &err))
+    if (containers_lock(query->shard->options.variables, &place, false, fields->seconds, &locked,
+                        &err))
         shard_reply_failure(query, &err);
     msgpack_packer *packer = err.code ? NULL : reply_begin(query->peer, query->id, 1);
     if (packer) {
-        pack_key_array(packer, "variables", list.rows.n);
-        for (size_t i = 0; i < list.rows.n; i++) {
-            const struct container_row *row = &list.rows.items[i];
+        pack_key_array(packer, "variables", locked.n);
+        for (size_t i = 0; i < locked.n; i++) {
+            const struct variable *v = locked.items[i];
+            const struct shape *shape = v->initialized ? &v->value.shape : &v->shape;
             msgpack_pack_map(packer, 6);
-            pack_key_text(packer, "container", row->container);
-            pack_key_text(packer, "name", row->name);
-            pack_key_text(packer, "type", shape_text_typed(row->type, &row->shape));
-            pack_key_bool(packer, "initialized", row->initialized);
-            pack_key_uint(packer, "updates", row->updates);
-            pack_key_int(packer, "bytes", row->bytes);
+            pack_key_text(packer, "container", v->container);
+            pack_key_text(packer, "name", v->name);
+            pack_key_text(packer, "type", shape_text_typed(v->type, shape));
+            pack_key_bool(packer, "initialized", v->initialized);
+            pack_key_uint(packer, "updates", v->updates);
+            pack_key_int(packer, "bytes", v->initialized ? (int64_t)tensor_bytes(&v->value) : 0);
         }
         reply_end(query->peer, NULL, 0);
     }
-    container_list_release(&list);
+    containers_unlock(&locked, false);
     shard_query_free(query);
 }
 

@@ -6,12 +6,8 @@
 #ifndef TF_PS_VERBS_H
 #define TF_PS_VERBS_H
 
+#include "ps/containers.h"
 #include "ps/origin.h"
-
-/* Selects variables: container NULL is any. */
-struct variable_place {
-    const char *container, *name;
-};
 
 /* Sends a verb with only the fields of `place` (NULL members are left out). `answered` gets each
  * task's reply. */

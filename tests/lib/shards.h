@@ -183,12 +183,8 @@ static inline void assert_told(struct test_server *server, const char *line)
 
 static inline bool has_value(struct test_server *server, const char *container, const char *name)
 {
-    struct container_list list = {0};
-    struct error err = ERROR_INIT;
-    assert_int_equal(containers_list(server->store, container, name, 1, &list, &err), 0);
-    bool has = list.rows.n == 1 && list.rows.items[0].initialized;
-    container_list_release(&list);
-    return has;
+    const struct variable *variable = variable_store_find(server->store, container, name);
+    return variable && variable->initialized;
 }
 
 static inline void open_client(struct client *client, const char *task)

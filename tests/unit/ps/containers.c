@@ -70,23 +70,22 @@ static void a_list_tells_what_there_is(void **unused)
 {
     (void)unused;
     struct variable_store *store = make_store();
-    struct container_list list = {0};
+    variable_vec list = VEC_INIT;
     struct error err = ERROR_INIT;
     assert_int_equal(put(store, "scratch", "s", "[1.0,2,3]", FLOAT32, &err), 0);
     assert_int_equal(put(store, "scratch", "s", "[1.0,2,3]", FLOAT32, &err), 0);
-    assert_int_equal(containers_list(store, NULL, NULL, 1, &list, &err), 0);
-    assert_int_equal(list.rows.n, 3);
-    assert_string_equal(list.rows.items[0].name, "w");
-    assert_false(list.rows.items[0].initialized);
-    assert_int_equal(list.rows.items[0].bytes, 0);
-    assert_string_equal(list.rows.items[2].container, "scratch");
-    assert_int_equal(list.rows.items[2].updates, 2);
-    assert_int_equal(list.rows.items[2].bytes, 12);
-    assert_int_equal(list.rows.items[2].shape.dims[0], 3);
-    container_list_release(&list);
-    assert_int_equal(containers_list(store, "default", "n", 1, &list, &err), 0);
-    assert_int_equal(list.rows.n, 1);
-    container_list_release(&list);
+    assert_int_equal(containers_lock(store, NULL, false, 1, &list, &err), 0);
+    assert_int_equal(list.n, 3);
+    assert_string_equal(list.items[0]->name, "w");
+    assert_false(list.items[0]->initialized);
+    assert_string_equal(list.items[2]->container, "scratch");
+    assert_int_equal(list.items[2]->updates, 2);
+    assert_int_equal(list.items[2]->value.shape.dims[0], 3);
+    containers_unlock(&list, false);
+    const struct variable_place place = {"default", "n"};
+    assert_int_equal(containers_lock(store, &place, false, 1, &list, &err), 0);
+    assert_int_equal(list.n, 1);
+    containers_unlock(&list, false);
     variable_store_free(store);
 }
 
@@ -122,7 +121,8 @@ static void what_was_reset_may_be_declared_otherwise(void **unused)
     struct error err = ERROR_INIT;
     struct variable like = {.container = "default", .name = "w", .type = FLOAT64}, *made;
     struct variable *before = variable_store_find(store, "default", "w");
-    struct container_list list = {0};
+    const struct variable_place place = {"default", NULL};
+    variable_vec list = VEC_INIT;
     int n;
     assert_int_equal(put(store, "default", "w", "[1.5,2]", FLOAT32, &err), 0);
     unit_assert_error(variable_store_get(store, &like, &made, &err), err, ERR_DATA,
@@ -136,9 +136,9 @@ static void what_was_reset_may_be_declared_otherwise(void **unused)
     assert_ptr_not_equal(made, before);
     assert_ptr_equal(variable_store_find(store, "default", "w"), made);
     assert_int_equal(put(store, "default", "w", "2.5", FLOAT64, &err), 0);
-    assert_int_equal(containers_list(store, "default", NULL, 1, &list, &err), 0);
-    assert_int_equal(list.rows.n, 2);
-    container_list_release(&list);
+    assert_int_equal(containers_lock(store, &place, false, 1, &list, &err), 0);
+    assert_int_equal(list.n, 2);
+    containers_unlock(&list, false);
     variable_store_free(store);
 }
 
@@ -217,7 +217,7 @@ static void locks_with_a_deadline(void **unused)
 
 struct lister {
     pthread_t thread;
-    struct container_list list;
+    variable_vec list;
     int code;
 };
 
@@ -225,7 +225,7 @@ static void *list_all(void *argument)
 {
     struct lister *lister = argument;
     struct error err = ERROR_INIT;
-    lister->code = containers_list(shared, NULL, NULL, 5, &lister->list, &err);
+    lister->code = containers_lock(shared, NULL, false, 5, &lister->list, &err);
     return NULL;
 }
 
@@ -272,11 +272,11 @@ static void a_new_variable_is_listed_once_it_has_its_value(void **unused)
     assert_int_equal(variable_store_get(shared, &like, &made, &err), 0);
     pthread_join(lister.thread, NULL);
     assert_int_equal(lister.code, 0);
-    assert_int_equal(lister.list.rows.n, 4);
-    assert_string_equal(lister.list.rows.items[3].name, "new");
-    assert_true(lister.list.rows.items[3].initialized);
-    assert_int_equal(lister.list.rows.items[3].updates, 7);
-    container_list_release(&lister.list);
+    assert_int_equal(lister.list.n, 4);
+    assert_string_equal(lister.list.items[3]->name, "new");
+    assert_true(lister.list.items[3]->initialized);
+    assert_int_equal(lister.list.items[3]->updates, 7);
+    containers_unlock(&lister.list, false);
     variable_store_free(shared);
 }
 

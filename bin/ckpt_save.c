@@ -28,13 +28,12 @@ static void say_newest(const char *path, struct error *err)
 static int save_job(struct command *c, struct store *store, double seconds, struct error *err)
 {
     struct str fetches = STR_INIT;
-    struct client client;
+    struct client client = {.cancelled = c->cancelled};
     str_printf(&fetches, "%s/worker-0.rec", ckpt_job.folder); /* if its host is this host */
-    const struct client_options options = {.job_folder = ckpt_job.folder,
+    const struct member_options options = {.job_folder = ckpt_job.folder,
                                            .key_file = ckpt_job.key_file,
                                            .producer = "tf-ckpt",
-                                           .timeout = seconds,
-                                           .cancelled = c->cancelled};
+                                           .timeout = seconds};
     const struct backup backup = {.client = &client,
                                   .store = store,
                                   .path = c->operands[0],

@@ -36,17 +36,17 @@ struct member_options cluster_member(struct tool *tool)
                                    .given_up = tool_is_asked};
 }
 
-struct client_options cluster_client(struct tool *tool)
+static void client_waiting(void *context, const char *whom, const char *text)
 {
-    return (struct client_options){.cluster_path = cluster_options.path,
-                                   .job_folder = cluster_options.job,
-                                   .key_file = cluster_options.key_file,
-                                   .no_key = cluster_options.no_key,
-                                   .task = cluster_options.task,
-                                   .producer = tool->table->tool,
-                                   .timeout = cluster_options.timeout,
-                                   .waiting = tool_say_waiting,
-                                   .context = tool};
+    (void)whom;
+    tool_say_waiting(context, text);
+}
+
+struct member_options cluster_client(struct tool *tool)
+{
+    struct member_options options = cluster_member(tool);
+    options.news.waiting = client_waiting;
+    return options;
 }
 
 void cluster_ready(void *tool, const char *task, const char *address)

@@ -19,7 +19,7 @@ extern struct cluster_options {
 
 struct member_options cluster_member(struct tool *tool);
 /* Of a program that asks shards: all of them, or the one of --task. */
-struct client_options cluster_client(struct tool *tool);
+struct member_options cluster_client(struct tool *tool);
 
 /* For a program that serves. Until the program is ready, a signal ends it soon, even while it reads
  * the state that it resumes from; once ready, it ends in good order. */

@@ -64,14 +64,12 @@ static void fail(void *context, const struct error *why)
 /* Asks the first shard, which decides for all, which checkpoint to restore. */
 static int ask_first(struct served_shard *serving, struct shard_origin *origin, struct error *err)
 {
-    struct client client;
+    struct client client = {.awaits_start = true, .cancelled = cluster_cancelled()};
     const char *task = cluster_options.task;
     char first[TASK_TEXT_BYTES];
     snprintf(first, sizeof first, "%.*s:0", (int)strcspn(task, ":"), task);
-    struct client_options options = cluster_client(serving->tool);
+    struct member_options options = cluster_client(serving->tool);
     options.task = first;
-    options.awaits_start = true;
-    options.cancelled = cluster_cancelled();
     if (!client_open(&client, &options, err))
         origin_ask(&client, task, origin, err);
     client_close(&client);

@@ -183,14 +183,14 @@ static const struct shard_view *find_view(const char *name, struct error *err)
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
-    struct client client;
+    struct client client = {.cancelled = NULL};
     struct ps_call call = {.tool = tool, .operands = operands + 1};
     int verb = options_verb(&table, n_operands, operands, err);
     if (verb >= 0 && works[verb].view)
         call.view = find_view(works[verb].view, err);
     if (err->code || !works[verb].asks)
         return err->code ? err->code : works[verb].run(&call, err);
-    const struct client_options options = cluster_client(tool);
+    const struct member_options options = cluster_client(tool);
     call.client = &client;
     if (!client_open(&client, &options, err))
         works[verb].run(&call, err);

@@ -35,7 +35,7 @@ static int cut(struct backup_fetch *f, struct error *err)
     struct client *client = f->backup->client;
     int leader;
     f->fields.folder = f->name;
-    f->fields.seconds = client->options.timeout / 2;
+    f->fields.seconds = client->member.options.timeout / 2;
     if (verbs_leader(client, &leader, err))
         return err->code;
     return fields_ask(client, leader, "cut", &f->fields, "a moment between two rounds", err);

@@ -12,36 +12,21 @@
 #include "base/str.h"
 #include "base/time.h"
 
-#define TIMEOUT_SECONDS 30.0
 #define LOOK_SECONDS 0.02
-
-/* A cluster file that is named takes precedence over a job's directory. */
-static int read_cluster(struct client *client, struct error *err)
-{
-    const struct client_options *options = &client->options;
-    if (options->cluster_path)
-        return cluster_read(&client->cluster, options->cluster_path, err);
-    if (!options->job_folder)
-        return error_set(
-            err, ERR_USAGE,
-            "which cluster? name its file by -c, or a running job's directory by --job");
-    int code = job_open(&client->job, options->job_folder, err);
-    return code ? code : job_cluster(&client->job, &client->cluster, err);
-}
 
 static bool is_wanted(const struct client *client, const struct cluster_task *task)
 {
-    const char *wanted = client->options.task;
+    const char *wanted = client->member.options.task;
     return wanted ? !strcmp(task->name, wanted) : !strcmp(task->job, SHARD_JOB);
 }
 
 /* Finds a task to ask whose port is not known yet; NULL: none. */
 static const struct cluster_task *find_unknown(const struct client *client, const char **why)
 {
-    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->cluster.tasks.items[i];
+    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
         if (is_wanted(client, task) && str_ends(task->address, ":0") &&
-            (*why = job_lacks(&client->job, task)))
+            (*why = job_lacks(&client->member.job, task)))
             return task;
     }
     return NULL;
@@ -50,7 +35,7 @@ static const struct cluster_task *find_unknown(const struct client *client, cons
 static bool is_cancelled(void *context)
 {
     const struct client *client = context;
-    return client->options.cancelled && atomic_load(client->options.cancelled);
+    return client->cancelled && atomic_load(client->cancelled);
 }
 
 static int give_up(const char *task, struct error *err)
@@ -61,7 +46,8 @@ static int give_up(const char *task, struct error *err)
 /* Waits while a job starts: its tasks write the ports that they got into the cluster file. */
 static int await_ports(struct client *client, struct error *err)
 {
-    double now = time_now(), told = now, end = now + client->options.timeout;
+    const struct peers_news *news = &client->member.options.news;
+    double now = time_now(), told = now, end = now + client->member.options.timeout;
     const struct cluster_task *task;
     const char *why = NULL;
     while ((task = find_unknown(client, &why))) {
@@ -71,16 +57,16 @@ static int await_ports(struct client *client, struct error *err)
             return error_set(err, ERR_UNAVAILABLE, "%s: %s", task->name, why);
         snprintf(text, sizeof text, "waiting for %.64s: %s, %.0f s left", task->name, why,
                  end - now);
-        if (client->options.waiting && now - told >= 1) {
-            client->options.waiting(client->options.context, text);
+        if (news->waiting && now - told >= 1) {
+            news->waiting(news->context, task->name, text);
             told = now;
         }
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * LOOK_SECONDS)}, NULL);
         if (is_cancelled(client))
             return give_up(task->name, err);
-        cluster_release(&client->cluster);
-        client->cluster = (struct cluster){0};
-        if (job_cluster(&client->job, &client->cluster, err))
+        cluster_release(&client->member.cluster);
+        client->member.cluster = (struct cluster){0};
+        if (job_cluster(&client->member.job, &client->member.cluster, err))
             return err->code;
     }
     return 0;
@@ -88,14 +74,14 @@ static int await_ports(struct client *client, struct error *err)
 
 int client_check_shards_keep(const struct client *client, struct error *err)
 {
-    return client->job.folder ? job_check_shards_keep(&client->job, err) : 0;
+    return client->member.job.folder ? job_check_shards_keep(&client->member.job, err) : 0;
 }
 
 static int choose_tasks(struct client *client, struct error *err)
 {
-    const char *wanted = client->options.task;
-    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->cluster.tasks.items[i];
+    const char *wanted = client->member.options.task;
+    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
         if (is_wanted(client, task))
             vec_push(&client->tasks, task->name);
     }
@@ -111,10 +97,11 @@ static int check_alive(const struct client *client, const struct cluster_task *t
                        struct error *err)
 {
     struct job_process process;
-    if (client->options.awaits_start)
+    if (client->awaits_start)
         return 0;
-    int code = client->job.folder ? job_look(&client->job, task->name, &process, err) : 0;
-    if (!code && client->job.folder && process.pid && !process.alive)
+    int code =
+        client->member.job.folder ? job_look(&client->member.job, task->name, &process, err) : 0;
+    if (!code && client->member.job.folder && process.pid && !process.alive)
         code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died",
                          task->name, task->address, (long)process.pid);
     return code;
@@ -123,13 +110,13 @@ static int check_alive(const struct client *client, const struct cluster_task *t
 /* Returns the address: for a job on this host the control socket, which needs no key. */
 static const char *address_of(struct client *client, const struct cluster_task *task)
 {
-    struct arena *arena = &client->cluster.arena;
+    struct arena *arena = &client->member.cluster.arena;
     const char *name = arena_printf(arena, "%s-%d.sock", task->job, task->index);
     struct job_process process;
     struct error ignored = ERROR_INIT;
-    if (client->options.key_file || !client->job.folder || client->options.cluster_path ||
-        faccessat(client->job.fd, name, F_OK, 0) ||
-        job_look(&client->job, task->name, &process, &ignored) || !process.alive)
+    if (client->member.options.key_file || !client->member.job.folder ||
+        client->member.options.cluster_path || faccessat(client->member.job.fd, name, F_OK, 0) ||
+        job_look(&client->member.job, task->name, &process, &ignored) || !process.alive)
         return task->address;
     return arena_printf(arena, "unix:%s", name);
 }
@@ -138,7 +125,7 @@ static const char *address_of(struct client *client, const struct cluster_task *
 static const char *find_awaited(const struct client *client)
 {
     for (size_t i = 0; i < client->tasks.n; i++) {
-        struct peer *peer = conns_peer(client->conns, client->tasks.items[i]);
+        struct peer *peer = conns_peer(client->member.conns, client->tasks.items[i]);
         if (!peer)
             return client->tasks.items[i];
         peer_release(peer);
@@ -151,25 +138,25 @@ static void check_limit(void *context)
 {
     struct client *client = context;
     if (is_cancelled(client) && give_up(find_awaited(client), &client->died))
-        loop_stop(conns_loop(client->conns));
+        loop_stop(conns_loop(client->member.conns));
     else
         loop_timer_set(client->look, LOOK_SECONDS);
 }
 
 static int dial_all(struct client *client, struct error *err)
 {
-    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->cluster.tasks.items[i];
+    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
         if (client_task_index(client, task->name) < 0)
             continue;
         if (check_alive(client, task, err) ||
-            peers_connect(conns_peers(client->conns), task->name, address_of(client, task),
-                          client->options.timeout, err))
+            peers_connect(conns_peers(client->member.conns), task->name, address_of(client, task),
+                          client->member.options.timeout, err))
             return err->code;
     }
-    client->look = loop_timer_new(conns_loop(client->conns), check_limit, client);
+    client->look = loop_timer_new(conns_loop(client->member.conns), check_limit, client);
     check_limit(client);
-    int code = peers_wait(conns_peers(client->conns), err);
+    int code = peers_wait(conns_peers(client->member.conns), err);
     loop_event_free(client->look);
     if (client->died.code)
         *err = client->died;
@@ -180,43 +167,32 @@ static int dial_all(struct client *client, struct error *err)
 static void waits(void *context, const char *name, const char *text)
 {
     struct client *client = context;
-    for (size_t i = 0; i < client->cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->cluster.tasks.items[i];
+    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
         if (!strcmp(task->name, name) && check_alive(client, task, &client->died))
-            loop_stop(conns_loop(client->conns));
+            loop_stop(conns_loop(client->member.conns));
     }
-    if (client->options.waiting && !client->died.code)
-        client->options.waiting(client->options.context, text);
+    if (client->news.waiting && !client->died.code)
+        client->news.waiting(client->news.context, name, text);
 }
 
-int client_open(struct client *client, const struct client_options *options, struct error *err)
+int client_open(struct client *client, const struct member_options *options, struct error *err)
 {
-    *client = (struct client){.options = *options};
-    if (client->options.timeout <= 0)
-        client->options.timeout = TIMEOUT_SECONDS;
-    if (read_cluster(client, err) ||
-        (client->job.folder && !options->cluster_path && await_ports(client, err)) ||
+    char own[TASK_TEXT_BYTES];
+    struct member *member = &client->member;
+    if (member_find(member, options, own, err) ||
+        (member->job.folder && !options->cluster_path && await_ports(client, err)) ||
         choose_tasks(client, err))
         return err->code;
-    if (client->job.folder && !options->key_file && !options->no_key)
-        client->key_path = job_path(&client->job, "", "key");
-    struct conns_options conns = {
-        .peers = {.producer = options->producer,
-                  .folder = options->job_folder,
-                  .key_file = options->key_file ? options->key_file : client->key_path,
-                  .no_key = options->no_key,
-                  .news = {.waiting = waits, .context = client}}};
-    client->conns = conns_new(&conns, err);
-    return client->conns ? dial_all(client, err) : err->code;
+    client->news = options->news;
+    member->options.news = (struct peers_news){.waiting = waits, .context = client};
+    return member_connect(member, err) ? err->code : dial_all(client, err);
 }
 
 void client_close(struct client *client)
 {
-    conns_free(client->conns);
-    job_close(&client->job);
-    mem_free(client->key_path);
+    member_close(&client->member);
     vec_release(&client->tasks);
-    cluster_release(&client->cluster);
 }
 
 int client_task_index(const struct client *client, const char *task)
@@ -230,10 +206,10 @@ int client_task_index(const struct client *client, const char *task)
 static int ask(struct client *client, const char *const *tasks, size_t n,
                const struct task_request *request, struct error *err)
 {
-    const struct inquiry_wait wait = {true, client->options.timeout, is_cancelled, client};
+    const struct inquiry_wait wait = {true, client->member.options.timeout, is_cancelled, client};
     if (FAILPOINT("client.ask"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
-    struct inquiry *inquiry = inquiry_new(client->conns);
+    struct inquiry *inquiry = inquiry_new(client->member.conns);
     inquiry_ask_all(inquiry, tasks, n, request);
     return inquiry_finish(inquiry, &wait, err);
 }

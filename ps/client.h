@@ -5,40 +5,28 @@
 #ifndef TF_PS_CLIENT_H
 #define TF_PS_CLIENT_H
 
-#include "graph/cluster.h"
-#include "transport/job/job.h"
+#include <stdatomic.h>
+
+#include "transport/job/member.h"
 #include "transport/value/inquiry.h"
 
-struct client_options {
-    const char *cluster_path; /* NULL: the job's, */
-    const char *job_folder;   /* NULL: none */
-    const char *key_file;     /* NULL: the job's */
-    bool no_key;
-    const char *task;             /* the only task to ask; NULL: all tasks of the job "ps" */
-    const char *producer;         /* "tf-ps 1.0" */
-    double timeout;               /* seconds, for linking and for each request; 0: 30 */
+struct client {
+    /* Set by the caller: */
     bool awaits_start;            /* waits for a dead task, as it will be restarted */
     const atomic_bool *cancelled; /* when true, ends all waits with ERR_CANCELLED; or NULL */
 
-    /* "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left"; may be NULL. */
-    void (*waiting)(void *context, const char *text);
-    void *context;
-};
-
-struct client {
-    struct client_options options;
-    struct cluster cluster;
+    struct member member;    /* no task of the cluster */
+    struct peers_news news;  /* of the options */
     VEC(const char *) tasks; /* to ask, in the cluster's order */
-    struct job job;          /* with a folder if there is one */
-    char *key_path;
-    struct error died; /* a task that cannot be reached */
-    struct conns *conns;
+    struct error died;       /* a task that cannot be reached */
     struct loop_event *look; /* polls `cancelled` while tasks are dialed */
 };
 
-/* Call client_close in any case. ERR_USAGE: no cluster is named; ERR_CONFIG: it has no such task;
- * ERR_DENIED: the key is wrong; ERR_UNAVAILABLE: a task cannot be reached in time. */
-int client_open(struct client *client, const struct client_options *options, struct error *err);
+/* The task of the options is the only one to ask; NULL: all tasks of the job "ps". The timeout is
+ * for linking, and for each request. Call client_close in any case. ERR_USAGE: no cluster is named;
+ * ERR_CONFIG: it has no such task; ERR_DENIED: the key is wrong; ERR_UNAVAILABLE: a task cannot be
+ * reached in time. */
+int client_open(struct client *client, const struct member_options *options, struct error *err);
 void client_close(struct client *client);
 
 /* Sends a request to all tasks, or to one, and waits. Errors are those of inquiry_finish. */

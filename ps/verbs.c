@@ -66,7 +66,7 @@ static void take_place(void *context, const char *task, const struct record *rep
     found->n += (int)all->via.array.size;
     if (found->has)
         found->has[found->task] = true;
-    record_get_text(&all->via.array.ptr[0], "container", &found->client->cluster.arena,
+    record_get_text(&all->via.array.ptr[0], "container", &found->client->member.cluster.arena,
                     &found->container);
 }
 
@@ -197,8 +197,10 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 {
     int leader;
     char *path = absolute(folder);
-    struct shard_fields fields = {
-        .folder = path, .seconds = client->options.timeout / 2, .last = last, .origin.step = -1};
+    struct shard_fields fields = {.folder = path,
+                                  .seconds = client->member.options.timeout / 2,
+                                  .last = last,
+                                  .origin.step = -1};
     int code = client_check_shards_keep(client, err);
     if (!code)
         code = verbs_leader(client, &leader, err);
@@ -213,7 +215,7 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err)
 {
     int leader;
-    struct shard_fields fields = {.seconds = client->options.timeout / 2};
+    struct shard_fields fields = {.seconds = client->member.options.timeout / 2};
     struct arena arena = ARENA_INIT;
     const char *store;
     int code = source_split(where, &arena, &store, &fields.origin.step, err);

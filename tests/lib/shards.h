@@ -190,7 +190,8 @@ static inline bool has_value(struct test_server *server, const char *container, 
 static inline void open_client(struct client *client, const char *task)
 {
     struct error err = ERROR_INIT;
-    struct client_options options = {.cluster_path = "cluster", .task = task, .timeout = 5};
+    struct member_options options = {.cluster_path = "cluster", .task = task, .timeout = 5};
+    *client = (struct client){.cancelled = NULL};
     if (client_open(client, &options, &err))
         fail_msg("%s", err.text);
 }

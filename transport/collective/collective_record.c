@@ -81,7 +81,7 @@ void reduce_send_all(struct process_group *group, const struct reduce *reduce)
 
 /* ---- receiving ---- */
 
-/* Takes a record of a round: a contribution (`brought`), which may be the first record of its
+/* Takes a record of a round: a contribution (`contribution`), which may be the first record of its
  * round, or a piece of a chunk; for that, a round that is not found is over. */
 static int take_of_round(struct process_group *group, const struct collective_key *key,
                          const struct chunk_piece *piece, const struct record *contribution,

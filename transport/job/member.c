@@ -13,12 +13,14 @@
 
 #define TIMEOUT_SECONDS 30
 
-/* Reads the first that is given: a file, a job's directory, TF_CONFIG, which also names the task.
- */
-static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
+int member_find(struct member *member, const struct member_options *options,
+                char task[TASK_TEXT_BYTES], struct error *err)
 {
-    const struct member_options *options = &member->options;
     const char *config = getenv("TF_CONFIG");
+    *task = '\0';
+    *member = (struct member){.options = *options};
+    if (options->timeout <= 0)
+        member->options.timeout = TIMEOUT_SECONDS;
     if (options->job_folder) {
         int code = job_open(&member->job, options->job_folder, err);
         if (code)
@@ -52,28 +54,14 @@ static int take_slot(struct member *member, struct error *err)
         return 0;
     int code = job_enter(&member->job, member->task, &member->slot, err);
     member->has_slot = !code;
-    if (!member->options.key_file && !member->options.no_key)
-        member->key_path = job_path(&member->job, "", "key");
     return code;
 }
 
-int member_open(struct member *member, const struct member_options *options, struct error *err)
+int member_connect(struct member *member, struct error *err)
 {
-    char task[TASK_TEXT_BYTES] = "";
-    memset(member, 0, sizeof *member);
-    member->options = *options;
-    if (options->timeout <= 0)
-        member->options.timeout = TIMEOUT_SECONDS;
-    if (FAILPOINT("member.open"))
-        return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
-    if (read_cluster(member, task, err) ||
-        find_self(member, options->task || !*task ? options->task : task, err) ||
-        take_slot(member, err))
-        return err->code;
-    const struct cluster_task *self =
-        cluster_find(&member->cluster, member->job_name, member->index);
-    if (self && self->memory_bytes) /* memory= of a task applies to each of its devices */
-        mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
+    const struct member_options *options = &member->options;
+    if (member->job.folder && !options->key_file && !options->no_key)
+        member->key_path = job_path(&member->job, "", "key");
     struct conns_options conns = {
         .peers = {.task = member->task,
                   .incarnation = member->has_slot ? member->slot.incarnation : 0,
@@ -85,6 +73,23 @@ int member_open(struct member *member, const struct member_options *options, str
                   .news = options->news}};
     member->conns = conns_new(&conns, err);
     return member->conns ? 0 : err->code;
+}
+
+int member_open(struct member *member, const struct member_options *options, struct error *err)
+{
+    char task[TASK_TEXT_BYTES];
+    *member = (struct member){.options = *options};
+    if (FAILPOINT("member.open"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
+    if (member_find(member, options, task, err) ||
+        find_self(member, options->task || !*task ? options->task : task, err) ||
+        take_slot(member, err))
+        return err->code;
+    const struct cluster_task *self =
+        cluster_find(&member->cluster, member->job_name, member->index);
+    if (self && self->memory_bytes) /* memory= of a task applies to each of its devices */
+        mem_set_limit((size_t)self->memory_bytes * (size_t)self->n_devices, member->task);
+    return member_connect(member, err);
 }
 
 void member_close(struct member *member)

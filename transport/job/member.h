@@ -43,6 +43,13 @@ struct member {
 int member_open(struct member *member, const struct member_options *options, struct error *err);
 void member_close(struct member *member);
 
+/* The parts of member_open, for a process that is no task itself. Reads the first that is given: a
+ * cluster file, that of a job's directory, TF_CONFIG, which also names the task. */
+int member_find(struct member *member, const struct member_options *options,
+                char task[TASK_TEXT_BYTES], struct error *err);
+/* Makes the connection manager, by the options of the member. */
+int member_connect(struct member *member, struct error *err);
+
 /* Returns the path of the task's claims in the job's directory; NULL: no job. Caller frees it. */
 char *member_claims(const struct member *member);
 

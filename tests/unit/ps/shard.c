@@ -209,7 +209,7 @@ static void who_does_not_reply_is_named(void **unused)
     struct variable *v = variable_store_find(servers[0].store, "default", "v");
     variable_lock_wait(v, true);
     open_client(&client, "ps:0");
-    client.options.timeout = 0.2;
+    client.member.options.timeout = 0.2;
     assert_int_equal(client_ask(&client, &get_v, &err), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "ps:0 at unix:ps-0, incarnation "));
     assert_non_null(strstr(err.text, ": no answer in 0.2 s, waiting for 'v'"));

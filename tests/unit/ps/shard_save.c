@@ -66,7 +66,7 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     open_client(&client, "ps:0");
     assert_int_equal(client_ask_one(&client, 0, &save, &err), 0);
     end(&servers[1]);
-    client.options.timeout = 20;
+    client.member.options.timeout = 20;
     assert_int_equal(client_ask_one(&client, 0, &save, &err), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "ps:1"));
     assert_int_equal(shards_saved("saved", &step, "w"), 3);

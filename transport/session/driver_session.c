@@ -150,10 +150,10 @@ static void changed(struct driver_session *session)
 
 /* ---- requests ---- */
 
-/* Waits for all replies, for so many seconds (0: without limit), or until the session is given up,
- * if the caller `may`, or the step for which it asks is cancelled. Then ends the wait of all. */
-static int finish(struct driver_session *session, struct inquiry *inquiry, double seconds,
-                  bool (*given_up)(void *session), struct error *err)
+/* Waits for all replies, as struct inquiry_wait says. Tasks that let it wait in vain may be
+ * stalled: their links are closed. */
+static int await_replies(struct driver_session *session, struct inquiry *inquiry, double seconds,
+                         bool (*given_up)(void *session), struct error *err)
 {
     const struct inquiry_wait wait = {session->options.pumps, seconds, given_up, session};
     double end = time_now() + seconds;
@@ -163,7 +163,7 @@ static int finish(struct driver_session *session, struct inquiry *inquiry, doubl
     return code;
 }
 
-/* The cluster as tasks of it read it (served_graph.h). */
+/* Tasks read the cluster as they would its file (served_graph.h). */
 static void pack_cluster(void *context, msgpack_packer *packer)
 {
     const struct remote_task *task = context;
@@ -216,7 +216,7 @@ int driver_session_ask(struct driver_session *session, int i, const struct task_
     struct task_request own = *request;
     own.session = session->id;
     inquiry_ask(inquiry, session->tasks.items[i].peer, &own);
-    return finish(session, inquiry, 0, NULL, err);
+    return await_replies(session, inquiry, 0, NULL, err);
 }
 
 int driver_session_update(struct driver_session *session, int i, const struct graph *graph,
@@ -224,7 +224,7 @@ int driver_session_update(struct driver_session *session, int i, const struct gr
 {
     struct inquiry *inquiry = inquiry_new(session->options.conns);
     int code = ask_with_graph(inquiry, &session->tasks.items[i], "update", graph, err);
-    return code ? code : finish(session, inquiry, 0, NULL, err);
+    return code ? code : await_replies(session, inquiry, 0, NULL, err);
 }
 
 struct variable_store *driver_session_variables(struct driver_session *session)
@@ -481,7 +481,7 @@ static int open_tasks(struct driver_session *session, struct error *err)
             ask_with_graph(inquiry, task, "open", part, &own);
         graph_free(part);
     }
-    int code = finish(session, inquiry, 0, is_given_up, err);
+    int code = await_replies(session, inquiry, 0, is_given_up, err);
     if (own.code)
         *err = own;
     else if (code && is_given_up(session)) /* it closed the links itself */
@@ -618,7 +618,7 @@ static void pack_edges(msgpack_packer *packer, const char *key, const struct gra
 }
 
 /* The registration of a program with a remote task. */
-struct registration {
+struct program_request {
     const struct remote_task *task;
     const struct session_call *call;
     const struct program *program;
@@ -627,7 +627,7 @@ struct registration {
 
 static void pack_program(void *context, msgpack_packer *packer)
 {
-    const struct registration *r = context;
+    const struct program_request *r = context;
     const struct session_call *call = r->call;
     const struct graph *graph = r->task->session->options.graph;
     const struct share *share = &r->program->shares[r->task->task];
@@ -648,7 +648,7 @@ static void pack_program(void *context, msgpack_packer *packer)
 
 static void take_handle(void *context, const char *name, const struct record *record)
 {
-    const struct registration *r = context;
+    const struct program_request *r = context;
     (void)name;
     if (!record_get_uint(&record->header, "handle", r->handle))
         *r->handle = UINT64_MAX; /* the task will refuse it */
@@ -664,10 +664,10 @@ static int register_all(struct driver_session *session, const struct session_cal
                         struct program *program, struct error *err)
 {
     struct inquiry *inquiry = inquiry_new(session->options.conns);
-    struct registration *all = mem_array(session->tasks.n + 1, sizeof *all);
+    struct program_request *all = mem_array(session->tasks.n + 1, sizeof *all);
     for (size_t i = 0; i < session->tasks.n; i++) {
         const struct remote_task *task = &session->tasks.items[i];
-        all[i] = (struct registration){task, call, program, &program->handles[i]};
+        all[i] = (struct program_request){task, call, program, &program->handles[i]};
         const struct task_request request = {.verb = "register",
                                              .session = session->id,
                                              .n_fields = 4,
@@ -678,7 +678,7 @@ static int register_all(struct driver_session *session, const struct session_cal
             inquiry_ask(inquiry, task->peer, &request);
     }
     bool fails = FAILPOINT("driver.register");
-    int code = finish(session, inquiry, 0, is_cancelled, err);
+    int code = await_replies(session, inquiry, 0, is_cancelled, err);
     if (fails && !code)
         code = error_set(err, ERR_UNAVAILABLE, "failpoint driver.register");
     mem_free(all);
@@ -945,7 +945,8 @@ void driver_session_close(struct driver_session *session)
     for (size_t i = 0; i < session->tasks.n; i++)
         if (session->tasks.items[i].is_open)
             inquiry_ask(inquiry, session->tasks.items[i].peer, &request);
-    finish(session, inquiry, PATIENCE, NULL, &ignored); /* a task that is gone has closed it */
+    await_replies(session, inquiry, PATIENCE, NULL,
+                  &ignored); /* a task that is gone has closed it */
     let_go_of_tasks(session);
     exchange_close(session->exchange);
     for (size_t i = 0; i < session->programs.n; i++)

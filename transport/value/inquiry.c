@@ -31,7 +31,7 @@ struct inquiry {
 };
 
 /* With the lock, which it releases. */
-static void drop(struct inquiry *inquiry)
+static void inquiry_drop(struct inquiry *inquiry)
 {
     bool last = !--inquiry->holders;
     pthread_cond_signal(&inquiry->changed);
@@ -69,7 +69,7 @@ static void replied(struct call *call, const struct record *reply, const struct 
         inquiry->failure = *failure;
         say_waited(&inquiry->failure, asked->about);
     }
-    drop(inquiry);
+    inquiry_drop(inquiry);
 }
 
 struct inquiry *inquiry_new(struct conns *conns)
@@ -175,6 +175,6 @@ int inquiry_finish(struct inquiry *inquiry, const struct inquiry_wait *wait, str
     int code = inquiry->failure.code;
     if (code)
         *err = inquiry->failure;
-    drop(inquiry);
+    inquiry_drop(inquiry);
     return code;
 }

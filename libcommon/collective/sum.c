@@ -13,68 +13,55 @@
 #define BLOCK 1024 /* elements */
 #define VECTOR_BYTES 64
 
-/* to = a + b, where `to` may be either; unsigned where integers wrap around. Uses the compiler's
- * vector types, as a plain loop stays scalar without an option. */
-#define DEFINE_ADD(name, type)                                                                     \
-    typedef type vector_##name __attribute__((vector_size(VECTOR_BYTES)));                         \
-    static void add_##name(void *sum, const void *first, const void *second, int64_t n)            \
+/* to = a + b or a scaled, where `to` may be an operand; unsigned where integers wrap around. Uses
+ * the compiler's vector types, as a plain loop stays scalar without an option. `take` sets y to the
+ * second operands of a vector, `one` is that of an element. */
+#define DEFINE_LOOP(name, type, second, take, operator, one)                                       \
+    static void name(void *result, const void *first, second, int64_t n)                           \
     {                                                                                              \
-        type *to = sum;                                                                            \
-        const type *a = first, *b = second;                                                        \
+        typedef type vector __attribute__((vector_size(VECTOR_BYTES)));                            \
+        type *to = result;                                                                         \
+        const type *a = first;                                                                     \
         const int64_t lanes = VECTOR_BYTES / sizeof(type);                                         \
-        vector_##name x, y;                                                                        \
+        vector x, y;                                                                               \
         int64_t i = 0;                                                                             \
         for (; i + lanes <= n; i += lanes) {                                                       \
             memcpy(&x, a + i, sizeof x);                                                           \
-            memcpy(&y, b + i, sizeof y);                                                           \
-            x += y;                                                                                \
+            take;                                                                                  \
+            x = x operator y;                                                                      \
             memcpy(to + i, &x, sizeof x);                                                          \
         }                                                                                          \
         for (; i < n; i++)                                                                         \
-            to[i] = (type)(a[i] + b[i]);                                                           \
+            to[i] = (type)(a[i] operator one);                                                     \
     }
-DEFINE_ADD(float, float)
-DEFINE_ADD(double, double)
-DEFINE_ADD(8, uint8_t)
-DEFINE_ADD(16, uint16_t)
-DEFINE_ADD(32, uint32_t)
-DEFINE_ADD(64, uint64_t)
-#undef DEFINE_ADD
-
+#define DEFINE_ADD(name, type)                                                                     \
+    DEFINE_LOOP(name, type, const void *b, memcpy(&y, (const type *)b + i, sizeof y), +,           \
+                ((const type *)b)[i])
 #define DEFINE_SCALE(name, type, operator)                                                         \
-    static void name(void *values, type by, int64_t n)                                             \
-    {                                                                                              \
-        typedef type vector __attribute__((vector_size(VECTOR_BYTES)));                            \
-        type *to = values;                                                                         \
-        const int64_t lanes = VECTOR_BYTES / sizeof(type);                                         \
-        vector x;                                                                                  \
-        int64_t i = 0;                                                                             \
-        for (; i + lanes <= n; i += lanes) {                                                       \
-            memcpy(&x, to + i, sizeof x);                                                          \
-            x = x operator by;                                                                     \
-            memcpy(to + i, &x, sizeof x);                                                          \
-        }                                                                                          \
-        for (; i < n; i++)                                                                         \
-            to[i] = to[i] operator by;                                                             \
-    }
+    DEFINE_LOOP(name, type, type by, y = (vector){0} + by, operator, by)
+DEFINE_ADD(add_float, float)
+DEFINE_ADD(add_double, double)
+DEFINE_ADD(add_8, uint8_t)
+DEFINE_ADD(add_16, uint16_t)
+DEFINE_ADD(add_32, uint32_t)
+DEFINE_ADD(add_64, uint64_t)
 DEFINE_SCALE(multiply_float, float, *)
 DEFINE_SCALE(divide_float, float, /)
 DEFINE_SCALE(multiply_double, double, *)
 DEFINE_SCALE(divide_double, double, /)
-#undef DEFINE_SCALE
 
 /* A division by a power of two multiplies by its reciprocal, which is exact and faster. */
 static void divide(enum dtype type, void *values, int divisor, int64_t n)
 {
     bool inverts = !(divisor & (divisor - 1));
     if (type == FLOAT64 && inverts)
-        multiply_double(values, 1.0 / divisor, n);
+        multiply_double(values, values, 1.0 / divisor, n);
     else if (type == FLOAT64)
-        divide_double(values, divisor, n);
+        divide_double(values, values, divisor, n);
     else if (inverts)
-        multiply_float(values, 1.0f / (float)divisor, n);
+        multiply_float(values, values, 1.0f / (float)divisor, n);
     else
-        divide_float(values, (float)divisor, n);
+        divide_float(values, values, (float)divisor, n);
 }
 
 typedef void add_function(void *sum, const void *first, const void *second, int64_t n);

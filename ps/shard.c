@@ -28,7 +28,6 @@ static const struct verb_row verbs[] = {
     {"part", QUICK, shard_part},
     {"origin", QUICK, shard_tell_origin},
 };
-#define N_VERBS (sizeof verbs / sizeof *verbs)
 
 /* ---- queries ---- */
 
@@ -49,35 +48,23 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     return query;
 }
 
-struct errand {
-    struct shard_query *query;
-    shard_work *work;
-};
-
-static void run_errand(void *argument)
+static void run_query(void *argument)
 {
-    struct errand *errand = argument;
-    errand->work(errand->query);
-    mem_free(errand);
+    struct shard_query *query = argument;
+    query->work(query);
 }
-
-/* The context of a verb: its row, so that one function serves all verbs, and the shard. */
-struct registration {
-    struct shard *shard;
-    const struct verb_row *row;
-};
 
 static void verb(void *context, const struct query *from)
 {
-    const struct registration *registered = context;
-    struct shard *shard = registered->shard;
-    struct errand *errand = mem_alloc(sizeof *errand);
-    *errand = (struct errand){query_new(shard, from), registered->row->work};
+    struct shard *shard = context;
+    struct shard_query *query = query_new(shard, from);
     struct serial_queue *const queues[] = {shard->quick, shard->slow, shard->writer};
-    if (!serial_queue_add(queues[registered->row->queue], run_errand, errand)) {
-        shard_query_free(errand->query); /* the links have also ended */
-        mem_free(errand);
-    }
+    const struct verb_row *row = verbs;
+    while (strcmp(row->name, from->verb) != 0)
+        row++;
+    query->work = row->work;
+    if (!serial_queue_add(queues[row->queue], run_query, query))
+        shard_query_free(query); /* the links have also ended */
 }
 
 static void verb_stop(void *context, const struct query *query)
@@ -135,15 +122,9 @@ static void forget_pushes(void *context)
     loop_timer_set(shard->forget, FORGET_SECONDS);
 }
 
-struct shard_and_rows {
-    struct shard shard; /* first */
-    struct registration registered[N_VERBS];
-};
-
 struct shard *shard_new(const struct shard_options *options)
 {
-    struct shard_and_rows *all = mem_alloc(sizeof *all);
-    struct shard *shard = &all->shard;
+    struct shard *shard = mem_alloc(sizeof *shard);
     shard->options = *options;
     shard->name = shard_name(&shard->arena, options->task);
     if (shard->options.keep <= 0)
@@ -167,10 +148,8 @@ struct shard *shard_new(const struct shard_options *options)
     shard->quick = serial_queue_new();
     shard->slow = serial_queue_new();
     shard->writer = serial_queue_new();
-    for (size_t i = 0; i < N_VERBS; i++) {
-        all->registered[i] = (struct registration){shard, &verbs[i]};
-        conns_verb(options->conns, verbs[i].name, verb, &all->registered[i]);
-    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        conns_verb(options->conns, verbs[i].name, verb, shard);
     conns_verb(options->conns, "status", shard_status, shard);
     conns_verb(options->conns, "stats", shard_stats, shard);
     conns_verb(options->conns, "stop", verb_stop, shard);

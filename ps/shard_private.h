@@ -84,8 +84,13 @@ struct shard {
     char failed_text[256];      /* why */
 };
 
+/* The function of a verb, run by a queue. It replies and then calls shard_query_free. */
+struct shard_query;
+typedef void shard_work(struct shard_query *query);
+
 /* A request in progress: its fields, and the peer to reply to. */
 struct shard_query {
+    shard_work *work;
     struct shard *shard;
     struct peer *peer; /* held */
     uint64_t id;
@@ -94,9 +99,6 @@ struct shard_query {
     bool has_value;
     struct arena arena;
 };
-
-/* A verb's function, run by a queue. It replies and then calls shard_query_free. */
-typedef void shard_work(struct shard_query *query);
 
 /* shard.c: changes the state by the table, and returns the reaction. Any thread. */
 enum shard_reaction shard_react(struct shard *shard, enum shard_event event);

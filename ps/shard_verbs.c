@@ -57,8 +57,7 @@ void shard_get(struct shard_query *query)
                        fields->seconds, &found.tensor, &err)) {
         shard_reply_failure(query, &err);
     } else {
-        if (reply_begin(query->peer, query->id, 0))
-            reply_end(query->peer, &found, 1);
+        reply_tensors(query->peer, query->id, &found, 1);
         tensor_release(&found.tensor);
     }
     shard_query_free(query);

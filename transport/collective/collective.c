@@ -401,7 +401,7 @@ static bool is_decided(void *context)
         return is_decided;
     pthread_mutex_lock(&a->group->lock);
     for (const struct collective_round *r = a->group->rounds; r && !is_decided; r = r->next)
-        is_decided = r->state == ROUND_NEW && r->key.step > *a->step;
+        is_decided = r->state == ROUND_NEW && r->call.key.step > *a->step;
     pthread_mutex_unlock(&a->group->lock);
     return is_decided;
 }

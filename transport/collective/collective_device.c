@@ -117,14 +117,15 @@ static void copied(struct copy_out *copy, const struct error *failure)
     struct collective_round *r = s->round;
     struct str name = STR_INIT;
     str_printf(&name, "%s/host", r->name);
-    const struct collective_call call = {.key = {str_text(&name), r->key.step, r->key.iteration},
-                                         .values = copy->to,
-                                         .kinds = r->kinds,
-                                         .n = r->call.n,
-                                         .group = r->call.group,
-                                         .with_leaving = r->call.with_leaving,
-                                         .priority = r->call.priority,
-                                         .yields = true};
+    const struct collective_call call = {
+        .key = {str_text(&name), r->call.key.step, r->call.key.iteration},
+        .values = copy->to,
+        .kinds = r->kinds,
+        .n = r->call.n,
+        .group = r->call.group,
+        .with_leaving = r->call.with_leaving,
+        .priority = r->call.priority,
+        .yields = true};
     if (failure)
         round_fail(s->group, r, failure);
     else

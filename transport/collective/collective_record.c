@@ -22,23 +22,23 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
 {
     struct error ignored = ERROR_INIT; /* a lost peer is reported elsewhere */
     const struct collective_round *round = reduce->round;
-    const struct collective_key *key = round ? &round->key : reduce->key;
+    const struct collective_call *call = round ? &round->call : reduce->call;
     bool brings = reduce->what == REDUCE_BRING;
     /* Records of a round arrive in order; a member's leave arrives after all that it has sent. */
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
-    int32_t priority = round ? round->call.priority : key ? reduce->priority : of_none;
-    int n_fields = (key ? KEY_FIELDS : NUMBER_FIELDS) + (reduce->shared != NULL) +
+    int32_t priority = call ? call->priority : of_none;
+    int n_fields = (call ? KEY_FIELDS : NUMBER_FIELDS) + (reduce->shared != NULL) +
                    (reduce->served ? SERVED_FIELDS : 0) + (brings ? contribution_fields(round) : 0);
     msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, n_fields, &ignored);
     if (!packer)
         return;
     pack_key_int(packer, "what", reduce->what);
-    if (key) {
-        pack_key_text(packer, "name", key->name);
-        pack_key_int(packer, "step", key->step);
-        pack_key_uint(packer, "iteration", key->iteration);
+    if (call) {
+        pack_key_text(packer, "name", call->key.name);
+        pack_key_int(packer, "step", call->key.step);
+        pack_key_uint(packer, "iteration", call->key.iteration);
     }
-    pack_key_uint(packer, key ? "index" : "number", reduce->index);
+    pack_key_uint(packer, call ? "index" : "number", reduce->index);
     if (brings)
         contribution_pack(round, round->contributions[group->interface.rank].number, packer);
     if (reduce->served) {

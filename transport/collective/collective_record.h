@@ -23,9 +23,8 @@ enum reduce_what {
 struct reduce {
     enum reduce_what what;
     const struct collective_round *round; /* NULL: no round of this process */
-    const struct collective_key *key;     /* without a round, a server's; NULL: none, and */
-    int32_t priority;
-    uint64_t index; /* of a chunk; the signature of a contribution; without a key, a number */
+    const struct collective_call *call;   /* without a round, a server's; NULL: none */
+    uint64_t index; /* of a chunk; the signature of a contribution; without a call, a number */
     const struct tensor *tensors;
     int n;
     const struct tensor *shared; /* instead of `tensors`: it is read in place, in a segment */

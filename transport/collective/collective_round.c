@@ -38,7 +38,7 @@ static bool meets(const struct process_group *group, const struct collective_rou
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key)
 {
     struct collective_round *r = group->rounds;
-    while (r && (r->key.step != key->step || r->key.iteration != key->iteration ||
+    while (r && (r->call.key.step != key->step || r->call.key.iteration != key->iteration ||
                  strcmp(r->name, key->name) != 0))
         r = r->next;
     return r;
@@ -52,8 +52,8 @@ struct collective_round *round_get(struct process_group *group, const struct col
     r = mem_alloc(sizeof *r);
     r->holders = 1;
     r->name = mem_strdup(key->name);
-    r->key = *key;
-    r->key.name = r->name;
+    r->call.key = *key;
+    r->call.key.name = r->name;
     r->contributions = mem_array((size_t)group->interface.size, sizeof *r->contributions);
     r->next = group->rounds;
     group->rounds = r;
@@ -235,6 +235,7 @@ int round_call(struct process_group *group, struct collective_round *r,
     BUG_ON(round_react(r->state, ROUND_CALL) != REACT_TAKE);
     r->state = ROUND_CALLING;
     r->call = *call;
+    r->call.key.name = r->name;
     r->declined = !r->waiter;
     group->n_uncalled--;
     if (call->at.device) { /* sums on devices have no schedule */

@@ -138,11 +138,11 @@ struct collective_round {
     struct collective_round *next;
     int holders;
     char *name;
-    struct collective_key key;
     enum round_state state;
 
-    /* The call of this member, zeroed before. `kinds` is a copy, the values are `own`; other memory
-     * of the caller is not read again. by_servers: the group also has some. */
+    /* The call of this member; before, only the key is known, whose name is `name`. `kinds` is a
+     * copy, the values are `own`; other memory of the caller is not read again. by_servers: the
+     * group also has some. */
     struct collective_call call;
     struct collective_waiter *waiter; /* NULL: nobody waits */
     enum collective_kind *kinds;

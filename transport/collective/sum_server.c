@@ -18,12 +18,11 @@
 
 /* The fields of a part. */
 struct sum_part {
-    struct collective_key key;
+    struct collective_call call; /* its key and priority */
     uint64_t index;
     const msgpack_object *members; /* texts, which end with a zero */
     int n, place;                  /* number of members; place of the sender */
     bool divides;
-    int32_t priority;
     const struct tensor *block;
 };
 
@@ -55,7 +54,7 @@ static int read_said(const struct record *record, struct peer *peer, struct sum_
 {
     const msgpack_object *header = &record->header, *members = record_field(header, "members");
     int64_t priority;
-    if (!reduce_read_key(header, &said->key, &said->index) ||
+    if (!reduce_read_key(header, &said->call.key, &said->index) ||
         !record_get_bool(header, "mean", &said->divides) ||
         !record_get_int(header, "priority", &priority))
         return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
@@ -72,23 +71,20 @@ static int read_said(const struct record *record, struct peer *peer, struct sum_
     }
     if (!good || said->place < 0)
         return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is not among its own",
-                         said->key.name);
-    said->priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
+                         said->call.key.name);
+    said->call.priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
     said->block = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
     if (!said->block || said->block->shape.rank != 1 || said->block->type == STRING ||
         (int64_t)tensor_bytes(said->block) > CHUNK_BYTES)
-        return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is no block", said->key.name);
+        return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is no block",
+                         said->call.key.name);
     return 0;
 }
 
 static void send_chunk(struct peer *to, const struct sum_part *said, const struct tensor *t)
 {
-    const struct reduce chunk = {.what = REDUCE_SUM,
-                                 .key = &said->key,
-                                 .priority = said->priority,
-                                 .index = said->index,
-                                 .tensors = t,
-                                 .n = 1};
+    const struct reduce chunk = {
+        .what = REDUCE_SUM, .call = &said->call, .index = said->index, .tensors = t, .n = 1};
     reduce_send_to(NULL, to, &chunk);
 }
 
@@ -98,16 +94,16 @@ static void send_chunk(struct peer *to, const struct sum_part *said, const struc
 static struct held_sum **get_sum(struct sum_server *server, const struct sum_part *said)
 {
     struct held_sum **at = &server->sums, *sum;
-    while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
-                   (*at)->key.iteration != said->key.iteration ||
-                   strcmp((*at)->key.name, said->key.name) != 0 ||
+    while (*at && ((*at)->index != said->index || (*at)->key.step != said->call.key.step ||
+                   (*at)->key.iteration != said->call.key.iteration ||
+                   strcmp((*at)->key.name, said->call.key.name) != 0 ||
                    strcmp(said->members[0].via.str.ptr, (*at)->members[0]) != 0))
         at = &(*at)->next;
     if (*at)
         return at;
     *at = sum = mem_alloc(sizeof *sum);
-    sum->key = said->key;
-    sum->key.name = arena_strdup(&sum->arena, said->key.name);
+    sum->key = said->call.key;
+    sum->key.name = arena_strdup(&sum->arena, said->call.key.name);
     sum->index = said->index;
     sum->divides = said->divides;
     sum->n = said->n;
@@ -139,14 +135,14 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
     struct tensor result;
     if (!collective_can_add(kind, said->block->type))
         return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
-                         dtype_name(said->block->type), said->key.name);
+                         dtype_name(said->block->type), said->call.key.name);
     for (const struct held_sum *held = server->sums; held; held = held->next)
         for (int i = 0; i < held->n; i++)
             if (held->from[i] == peer)
                 waiting += (int64_t)tensor_bytes(&held->parts[i]);
     if (waiting > SUM_SERVER_HELD_MAX - bytes)
         return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
-                         said->key.name);
+                         said->call.key.name);
     struct held_sum **at = get_sum(server, said), *sum = *at;
     bool fits = sum->n == said->n && sum->divides == said->divides;
     for (int i = 0; i < sum->n && fits; i++)
@@ -155,9 +151,9 @@ static int receive_part(struct sum_server *server, struct peer *peer, const stru
                                   shape_equal(&sum->parts[i].shape, &said->block->shape)));
     if (!fits)
         return error_set(err, ERR_PROTOCOL, "sends another block of '%.200s' than others",
-                         said->key.name);
+                         said->call.key.name);
     if (sum->from[said->place])
-        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' twice", said->key.name);
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' twice", said->call.key.name);
     tensor_share(&sum->parts[said->place], said->block);
     sum->from[said->place] = peer_retain(peer);
     if (++sum->n_here < sum->n)

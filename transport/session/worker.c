@@ -135,7 +135,8 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
 
 void worker_close(struct worker *worker)
 {
-    worker_forget_parting(worker);
+    saved_release(&worker->before);
+    tensor_release(&worker->parting.ranks);
     driver_session_close(worker->session);
     worker_close_collective(worker);
     member_close(&worker->member);

@@ -46,12 +46,6 @@ void worker_hear_of_leaving(void *context)
         collective_links_abort(worker->collective, &err);
 }
 
-void worker_forget_parting(struct worker *worker)
-{
-    saved_release(&worker->before);
-    tensor_release(&worker->parting.ranks);
-}
-
 /* ---- meeting ---- */
 
 static int read_members(const struct tensor *members, int rank, struct worker_departure *parting,

@@ -66,7 +66,6 @@ int worker_give_value(struct worker *worker, const struct saved_variable *saved,
 
 /* Another worker announces that it leaves: keeps the worker's own variables. */
 void worker_hear_of_leaving(void *worker);
-void worker_forget_parting(struct worker *worker);
 
 int worker_keep_before(struct worker *worker, struct error *err);
 

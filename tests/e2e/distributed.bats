@@ -61,6 +61,15 @@ digits() { # the parts of the example, for the cluster
     tf-graph "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
 }
 
+@test "TF_CONFIG tells who asks shards where they are" {
+    unset TF_CLUSTER
+    export TF_CONFIG='{"cluster": {"ps": ["unix:p0", "unix:p1"]}}'
+    shards 2
+    [ "$(tf-ps status --json | jq -r .task | xargs)" = "ps:0 ps:1" ]
+    tf-ps stop
+    wait "${pids[@]}"
+}
+
 @test "over 1, 2 and 4 shards the losses and variables of 100 steps are those of one process" {
     (cd "$root/examples" && feed --rows 1-1437 --shuffle --batch 64 --epochs 5 --steps 100) >f.rec
     tf-graph "$root/examples/digits.lua" | tf-opt | TF_CLUSTER='' tf-place |

@@ -112,7 +112,6 @@ static struct watched_task *watched_of(struct watch *watch, const struct cluster
     task = mem_alloc(sizeof *task);
     *task = (struct watched_task){.is_shard = !strcmp(from->job, SHARD_JOB),
                                   .is_worker = !strcmp(from->job, "worker"),
-                                  .index = from->index,
                                   .version = -1,
                                   .watch = watch};
     snprintf(task->name, sizeof task->name, "%s", from->name);
@@ -183,7 +182,7 @@ static void update_state(struct watch *watch)
         state->workers += task->is_worker;
         bool here = task->process.alive || (is_elsewhere(task) && task->ready);
         state->workers_here += task->is_worker && here && !task->silent;
-        if (task->has_clock) {
+        if (task->version >= 0) {
             state->late += task->late;
             state->stale = task->stale;
             if (task->version > state->step)

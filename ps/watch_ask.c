@@ -103,7 +103,6 @@ static void replied(struct call *call, const struct record *reply, const struct 
     task->heard = time_now();
     task->version = -1;
     record_get_int(&reply->header, "version", &task->version);
-    task->has_clock = task->version >= 0;
     hear_of_saves(task, &reply->header);
     /* A shard tells when it last heard from a worker. */
     struct watch *watch = task->watch;

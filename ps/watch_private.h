@@ -14,7 +14,6 @@
 struct watched_task {
     char name[64];
     bool is_shard, is_worker;
-    int index; /* within its job */
     struct job_process process;
     bool ready, silent; /* as last reported */
     double heard;       /* when last heard from; of a worker: also by a shard */
@@ -26,8 +25,8 @@ struct watched_task {
     double asked;
     struct call call;
     struct watch *watch;
-    bool has_clock;
-    int64_t version, late, stale;
+    int64_t version; /* of its clock; -1: it has none */
+    int64_t late, stale;
     int64_t saves_failed; /* as last reported */
 };
 

@@ -64,7 +64,6 @@ struct link {
     struct event *event;
     enum link_state state;       /* this and all members up to `out` belong to the loop's thread */
     bool dialed, was_open, safe; /* safe: the transport detects damage */
-    bool told;                   /* the reason came from the peer */
     bool ending;                 /* the peer sends nothing more: read up to the end */
     struct link_hello peer;
     double peer_lease;

@@ -120,7 +120,6 @@ static void take_record(struct link *link)
         if (!record_get_int(&link->reading->record.header, "code", &code) || code < 1 || code > 255)
             code = ERR_UNAVAILABLE;
         error_set(&err, (int)code, "%s", text);
-        link->told = true;
         link_fail(link, &err);
     } break;
     case RECORD_END:

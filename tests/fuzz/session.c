@@ -291,7 +291,7 @@ static bool is_empty(void *context)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    struct talk talk = {.watcher = {opened, lost, NULL, NULL}};
+    struct talk talk = {.watcher = {.opened = opened, .lost = lost}};
     struct error err = ERROR_INIT;
     if (!shard.conns)
         start();

@@ -13,32 +13,27 @@
 #include "ops/math/vmath.h"
 #include "ops/nn/activation_math.h"
 
-#define INTEGER_DIVISION(T, name, minimum)                                                         \
-    /* Toward zero. The one quotient that does not fit wraps around. */                            \
+/* Toward zero. The one quotient that does not fit wraps around. */
+#define INTEGER_DIVISION(T, U, wide, name, minimum)                                                \
     static inline T divide_##name(T x, T y, int *flags)                                            \
     {                                                                                              \
-        if (y == 0) {                                                                              \
-            *flags |= LOOP_DIVIDED_BY_ZERO;                                                        \
-            return 0;                                                                              \
-        }                                                                                          \
-        return x == minimum && y == -1 ? x : x / y;                                                \
+        T by = y == 0 || (y == -1 && x == minimum) ? 1 : y;                                        \
+        *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;                                                    \
+        return (T)((wide)x / (wide)by);                                                            \
     }                                                                                              \
     static inline T floor_mod_##name(T x, T y, int *flags)                                         \
     {                                                                                              \
-        if (y == 0) {                                                                              \
-            *flags |= LOOP_DIVIDED_BY_ZERO;                                                        \
-            return 0;                                                                              \
-        }                                                                                          \
-        T rest = y == -1 ? 0 : x % y;                                                              \
+        T rest = (T)((U)x - (U)divide_##name(x, y, flags) * (U)y);                                 \
         return rest && (rest < 0) != (y < 0) ? rest + y : rest;                                    \
     }                                                                                              \
     static inline T floor_divide_##name(T x, T y, int *flags)                                      \
     {                                                                                              \
-        T quotient = divide_##name(x, y, flags);                                                   \
-        return y && floor_mod_##name(x, y, flags) && (x < 0) != (y < 0) ? quotient - 1 : quotient; \
+        T quotient = divide_##name(x, y, flags), rest = (T)((U)x - (U)quotient * (U)y);            \
+        return rest && (rest < 0) != (y < 0) ? quotient - 1 : quotient;                            \
     }
-INTEGER_DIVISION(int32_t, int32, INT32_MIN)
-INTEGER_DIVISION(int64_t, int64, INT64_MIN)
+/* A double holds the quotient of two int32 exactly enough to truncate it, and is vector code. */
+INTEGER_DIVISION(int32_t, uint32_t, double, int32, INT32_MIN)
+INTEGER_DIVISION(int64_t, uint64_t, int64_t, int64, INT64_MIN)
 
 /* As in NumPy. The remainder is exact, and the quotient is computed from it: x / y may round up to
  * an integer when it is just below one. */

@@ -73,11 +73,9 @@ VMATH_FUNCTION float vmath_exp(float x)
     p = p * r + 1.66666672e-1f;
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
-    /* Multiplies by two halves, as 2^n may exceed a float. A NaN has no n: it stays a NaN anyway.
-     */
-    int32_t n = (int32_t)(vmath_bits(shifted) - VMATH_ROUND_BITS);
-    n = x == x ? n : 0;
-    int32_t half = n >> 1;
+    /* Multiplies by two halves, as 2^n may exceed a float. A NaN has no n, and stays itself
+     * whatever these are: they are no NaN, as their fraction is 0. */
+    int32_t n = (int32_t)(vmath_bits(shifted) - VMATH_ROUND_BITS), half = n >> 1;
     return p * vmath_power_of_two(half) * vmath_power_of_two(n - half);
 }
 

@@ -62,9 +62,12 @@ static inline void uniform64(const struct draw *d, const uint32_t *words, double
 
 static inline void normal32(const struct draw *d, const uint32_t *words, float *values)
 {
+    uint64_t is_near = 0;
     (void)d;
-#pragma omp simd
+#pragma omp simd reduction(| : is_near)
     for (int k = 0; k < PHILOX_WORDS; k += 2)
+        is_near |= normal_pair_rounded(words + k, false, values + k);
+    for (int k = 0; is_near && k < PHILOX_WORDS; k += 2)
         normal_pair_float32(words + k, values + k);
 }
 
@@ -120,11 +123,22 @@ static inline double truncated_at(const struct philox_stream *stream, int64_t i,
     }
 }
 
+/* The four normals of a block nearly always have one. */
 static void draw_truncated32(void *context, int64_t first, int64_t last)
 {
     const struct draw *d = context;
-    for (int64_t i = first; i < last; i++)
-        ((float *)d->out)[i] = (float)truncated_at(&d->stream, d->offset + i, true);
+    uint32_t words[PHILOX_WORDS];
+    float *out = d->out, normals[PHILOX_WORDS];
+    for (int64_t i = first; i < last; i++) {
+        int k = (int)((i - first) % PHILOX_LANES * 4), end = k + 4;
+        if (!k) {
+            philox_blocks(&d->stream, (uint64_t)(d->offset + i), words);
+            normal32(d, words, normals);
+        }
+        while (k < end && !(fabsf(normals[k]) < 2.0f))
+            k++;
+        out[i] = k < end ? normals[k] : (float)truncated_at(&d->stream, d->offset + i, true);
+    }
 }
 
 static void draw_truncated64(void *context, int64_t first, int64_t last)

@@ -99,11 +99,31 @@ static void own_functions(void **unused)
         double x = i % 2 ? 1.0 - u : ldexp(1.0 - u, -(i % 60));
         double ln = log(x);
         assert_true(fabs(random_log(x) - ln) <= 4e-16 * fabs(ln) + 3e-17);
-        random_sincos(u, &sine, &cosine);
+        random_sincos(u, true, &sine, &cosine);
         assert_true(fabs(sine - sin(2 * M_PI * u)) < 8e-16);
         assert_true(fabs(cosine - cos(2 * M_PI * u)) < 8e-16);
     }
     assert_true(random_log(1.0) == 0.0);
+}
+
+/* Without divisions the bits are the same, or doubtful, which they are rarely. */
+static void quick_normals(void **unused)
+{
+    (void)unused;
+    uint64_t state = 3, doubtful = 0;
+    for (int i = 0; i < 1000000; i++) {
+        uint32_t words[2] = {(uint32_t)unit_random(&state), (uint32_t)unit_random(&state)};
+        float exact[2], quick[2];
+        words[1] &= i % 4 ? UINT32_MAX : 0xe000000fu; /* near a quarter or an eighth of a turn */
+        normal_pair_float32(words, exact);
+        uint64_t is_doubtful = normal_pair_rounded(words, false, quick);
+        doubtful += is_doubtful;
+        assert_true(is_doubtful || !memcmp(exact, quick, sizeof exact));
+    }
+    assert_true(doubtful < 100);
+    assert_int_equal(random_is_middle(1.0 + 0x1p-24), 1);
+    assert_int_equal(random_is_middle(1.0 + 0x1p-24 - 0x1p-46), 1);
+    assert_int_equal(random_is_middle(1.0 + 0x1p-24 + 0x1p-45), 0);
 }
 
 #define N 400000
@@ -209,7 +229,7 @@ int main(void)
         cmocka_unit_test(known_replies),    cmocka_unit_test(worked_example),
         cmocka_unit_test(lanes_are_blocks), cmocka_unit_test(places_differ),
         cmocka_unit_test(own_functions),    cmocka_unit_test(distributions),
-        cmocka_unit_test(extremes),
+        cmocka_unit_test(extremes),         cmocka_unit_test(quick_normals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,35 +131,68 @@ static void run_blocks(void *context, int member, int members)
     }
 }
 
-/* oneDNN is slow at a few rows times a transposed matrix (a fifth of the speed at 16 x 4096 x
- * 9216), but fast at the transposed product, with A^T's few columns on the right. */
-#define SKINNY_ROWS 128
-#define SKINNY_WORK (1 << 18)
+/* oneDNN's sgemm is slow at a transposed B (a fifth of the speed at 16 x 4096 x 9216), its matmul
+ * fast at the transposed product. Its memory is no larger than B, and B large enough to pay for
+ * making the primitive. */
+#define TRANSPOSED_WORK (1 << 18)
 
-static bool is_skinny(const struct gemm *g)
+static bool is_transposed(const struct gemm *g)
 {
     return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_b && !g->transpose_a &&
-           !g->lda && !g->ldb && !g->ldc && g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m &&
-           g->n * g->k >= SKINNY_WORK;
+           !g->lda && !g->ldb && !g->ldc && g->m > 1 && g->m <= g->k &&
+           g->n * g->k >= TRANSPOSED_WORK;
 }
 
 size_t gemm_scratch_bytes(const struct gemm *g)
 {
-    return is_skinny(g) ? (size_t)(g->m * g->n) * sizeof(float) : 0;
+    return is_transposed(g) ? (size_t)(g->m * g->n) * sizeof(float) : 0;
+}
+
+/* C^T = B A^T, in scratch. The library keeps primitives of sizes that it has met. */
+static dnnl_status_t multiply_transposed(const struct gemm *g, const void *a, const void *b)
+{
+    const dnnl_dims_t dims[] = {{g->n, g->k}, {g->k, g->m}, {g->n, g->m}};
+    const dnnl_dims_t strides[] = {{g->k, 1}, {1, g->k}, {g->m, 1}};
+    const void *data[] = {b, a, g->scratch};
+    const struct cpu_context *context = cpu_context(g->device);
+    dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, NULL}, {DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DST, NULL}};
+    dnnl_memory_desc_t descs[3];
+    dnnl_matmul_desc_t product;
+    dnnl_primitive_desc_t desc = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_status_t status = dnnl_success;
+#define TRY(call) status = status ? status : (call)
+    for (int i = 0; i < 3; i++) {
+        TRY(dnnl_memory_desc_init_by_strides(&descs[i], 2, dims[i], dnnl_f32, strides[i]));
+        TRY(dnnl_memory_create(&args[i].memory, &descs[i], context->engine, (void *)data[i]));
+    }
+    TRY(dnnl_matmul_desc_init(&product, &descs[0], &descs[1], NULL, &descs[2]));
+    TRY(dnnl_primitive_desc_create(&desc, &product, NULL, context->engine, NULL));
+    TRY(dnnl_primitive_create(&primitive, desc));
+    TRY(dnnl_primitive_execute(primitive, context->stream, 3, args));
+#undef TRY
+    dnnl_primitive_destroy(primitive);
+    dnnl_primitive_desc_destroy(desc);
+    for (int i = 0; i < 3; i++)
+        dnnl_memory_destroy(args[i].memory);
+    return status;
 }
 
 /* Copies columns [begin, end) of C from rows of its transpose. */
 static int transpose_part(void *context, int64_t begin, int64_t end)
 {
     const struct gemm *g = ((void **)context)[0];
-    const float *from = g->scratch;
+    const int64_t m = g->m, n = g->n;
     float *to = ((void **)context)[1];
-    for (int64_t first = begin; first < end; first += 16)
-        for (int64_t i = 0; i < g->m; i++)
-            for (int64_t j = first; j < end && j < first + 16; j++) {
-                float product = from[j * g->m + i], *sum = &to[i * g->n + j];
-                *sum = g->accumulate ? *sum + product : product; /* 0 + -0 would be 0 */
-            }
+    for (int64_t first = begin, last; first < end; first = last) {
+        const float *from = (const float *)g->scratch + first * m;
+        last = smaller(first + 16, end);
+        for (int64_t i = 0; i < m; i++) {
+            float *restrict row = to + i * n + first;
+            for (int64_t j = 0; j < last - first; j++) /* 0 + -0 would be 0 */
+                row[j] = g->accumulate ? row[j] + from[j * m + i] : from[j * m + i];
+        }
+    }
     return 0;
 }
 
@@ -187,12 +220,11 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
     threads = threads > 0 ? threads : 1;
     cpu_set_team(library_threads ? threads : 1);
     dnnl_status_t status;
-    if (library_threads && g->scratch && is_skinny(g)) {
+    if (library_threads && g->scratch && is_transposed(g)) {
         void *context[] = {(void *)g, c};
-        status =
-            dnnl_sgemm('N', 'T', g->n, g->m, g->k, 1.0f, b, g->k, a, g->k, 0.0f, g->scratch, g->m);
+        status = multiply_transposed(g, a, b);
         if (!status)
-            parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m, transpose_part, context);
+            parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m + 1, transpose_part, context);
     } else if (library_threads)
         status = gemm_block(g, &o);
     else {

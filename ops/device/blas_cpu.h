@@ -20,6 +20,7 @@ struct gemm {
     int64_t m, n, k;
     int64_t lda, ldb, ldc; /* elements between rows; 0: there are no gaps */
     void *scratch;         /* gemm_scratch_bytes, or NULL, which makes some products slower */
+    struct device *device; /* with scratch */
 };
 
 size_t gemm_scratch_bytes(const struct gemm *gemm);

@@ -55,7 +55,8 @@ static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t
                        .n = sizes.n,
                        .k = sizes.k,
                        .deterministic = state->deterministic,
-                       .scratch = call->scratch};
+                       .scratch = call->scratch,
+                       .device = call->device};
     struct shape shape = product_shape(&sizes, &call->in[0]->shape);
     return kernel_alloc_output(call, 0, &shape);
 }
@@ -243,7 +244,8 @@ static int matmul_sum_run(struct kernel_call *call)
                      .deterministic = s->deterministic,
                      .m = sizes.m,
                      .n = sizes.n,
-                     .scratch = call->scratch};
+                     .scratch = call->scratch,
+                     .device = call->device};
     if (s->first && out->data != call->in[0]->data)
         memcpy(out->data, call->in[0]->data, tensor_bytes(out));
     for (int at = 0, n; at < s->n; at += n, g.accumulate = true)

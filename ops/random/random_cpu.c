@@ -98,55 +98,36 @@ DRAW(draw_normal64, double, PHILOX_WORDS / 2, normal64)
 DRAW(draw_integer32, int32_t, PHILOX_WORDS / 2, integer32)
 DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
 
-/* Element i takes the first value within two standard deviations from block i, then from blocks i +
- * 2^48, i + 2 * 2^48, ... */
-static inline double truncated_at(const struct philox_stream *stream, int64_t i, bool single)
-{
-    uint32_t words[4];
-    for (uint64_t j = (uint64_t)i;; j += UINT64_C(1) << 48) {
-        philox_block(stream, j, words);
-        for (int k = 0; k < (single ? 4 : 2); k += 2) {
-            double pair[2];
-            float pair32[2];
-            if (single) {
-                normal_pair_float32(words + k, pair32);
-                pair[0] = (double)pair32[0];
-                pair[1] = (double)pair32[1];
-            } else {
-                normal_pair_float64(words, pair);
-            }
-            if (fabs(pair[0]) < 2.0)
-                return pair[0];
-            if (fabs(pair[1]) < 2.0)
-                return pair[1];
-        }
+/* Element i takes the first value within two standard deviations of the n from block i, then from
+ * blocks i + 2^48, i + 2 * 2^48, ... */
+#define DRAW_TRUNCATED(name, type, n, normals_of)                                                  \
+    static void name(void *context, int64_t first, int64_t last)                                   \
+    {                                                                                              \
+        const struct draw *d = context;                                                            \
+        uint32_t words[PHILOX_WORDS];                                                              \
+        type *out = d->out, normals[(n)*PHILOX_LANES], others[(n)*PHILOX_LANES];                   \
+        for (int64_t i = first; i < last; i++) {                                                   \
+            const type *x = normals + (i - first) % PHILOX_LANES * (n);                            \
+            uint64_t j = (uint64_t)(d->offset + i);                                                \
+            if (x == normals) {                                                                    \
+                philox_blocks(&d->stream, j, words);                                               \
+                normals_of(d, words, normals);                                                     \
+            }                                                                                      \
+            for (int k = 1; !(*x < 2 && *x > -2); k++) {                                           \
+                x++;                                                                               \
+                if (k < (n))                                                                       \
+                    continue;                                                                      \
+                philox_blocks(&d->stream, j += UINT64_C(1) << 48, words);                          \
+                normals_of(d, words, others);                                                      \
+                x = others;                                                                        \
+                k = 0;                                                                             \
+            }                                                                                      \
+            out[i] = *x;                                                                           \
+        }                                                                                          \
     }
-}
 
-/* The four normals of a block nearly always have one. */
-static void draw_truncated32(void *context, int64_t first, int64_t last)
-{
-    const struct draw *d = context;
-    uint32_t words[PHILOX_WORDS];
-    float *out = d->out, normals[PHILOX_WORDS];
-    for (int64_t i = first; i < last; i++) {
-        int k = (int)((i - first) % PHILOX_LANES * 4), end = k + 4;
-        if (!k) {
-            philox_blocks(&d->stream, (uint64_t)(d->offset + i), words);
-            normal32(d, words, normals);
-        }
-        while (k < end && !(fabsf(normals[k]) < 2.0f))
-            k++;
-        out[i] = k < end ? normals[k] : (float)truncated_at(&d->stream, d->offset + i, true);
-    }
-}
-
-static void draw_truncated64(void *context, int64_t first, int64_t last)
-{
-    const struct draw *d = context;
-    for (int64_t i = first; i < last; i++)
-        ((double *)d->out)[i] = truncated_at(&d->stream, d->offset + i, false);
-}
+DRAW_TRUNCATED(draw_truncated32, float, 4, normal32)
+DRAW_TRUNCATED(draw_truncated64, double, 2, normal64)
 
 typedef void draw_fn(void *context, int64_t first, int64_t last);
 

@@ -56,8 +56,7 @@ struct softmax_rows {
             lanes[j] = -INFINITY;                                                                  \
         int64_t i = 0;                                                                             \
         for (; i + LANES <= n; i += LANES)                                                         \
-            for (int j = 0; j < LANES; j++)                                                        \
-                lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];                              \
+            EACH(0, LANES) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];                   \
         for (max = -INFINITY; i < n; i++)                                                          \
             max = x[i] > max ? x[i] : max;                                                         \
         for (int j = 0; j < LANES; j++)                                                            \

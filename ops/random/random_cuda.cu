@@ -84,21 +84,17 @@ static int launch(const struct cuda_random *call, struct CUstream_st *stream)
 /* Element i takes the first value within two standard deviations from block i, then from blocks i +
  * 2^48, i + 2 * 2^48, ... */
 template <typename T>
-DEVICE_INLINE wide<T> truncated_at(const struct philox_stream *stream, int64_t i)
+DEVICE_INLINE wide<T> truncated_at(const struct cuda_random &call,
+                                   const struct philox_stream *stream, int64_t i)
 {
+    uint32_t words[4];
+    wide<T> values[normal<wide<T>>::per_block];
     for (uint64_t block = static_cast<uint64_t>(i);; block += UINT64_C(1) << 48) {
-        uint32_t words[4];
-        wide<T> pair[2];
         philox_block(stream, block, words);
-        for (int k = 0; k < (sizeof(T) == 8 ? 2 : 4); k += 2) {
-            if constexpr (sizeof(T) == 8)
-                normal_pair_float64(words, pair);
-            else
-                normal_pair_float32(words + k, pair);
-            for (int j = 0; j < 2; j++)
-                if (fabs(pair[j]) < 2)
-                    return pair[j];
-        }
+        normal<wide<T>>::draw(call, words, values);
+        for (wide<T> value : values)
+            if (fabs(value) < 2)
+                return value;
     }
 }
 
@@ -106,7 +102,7 @@ template <typename T> static __global__ void random_truncated(const struct cuda_
 {
     const struct philox_stream stream = stream_of(call.place);
     for (int64_t i = thread_index(); i < call.n; i += thread_count())
-        static_cast<T *>(call.out)[i] = narrow<T>(truncated_at<T>(&stream, call.offset + i));
+        static_cast<T *>(call.out)[i] = narrow<T>(truncated_at<T>(call, &stream, call.offset + i));
 }
 
 static int launch_truncated(const struct cuda_random *call, struct CUstream_st *stream)

@@ -84,17 +84,8 @@ static bool known_vector(const struct constant_search *search, struct edge edge,
     const struct shape *own = &node->outputs[edge.slot].shape;
     if (own->rank > 1)
         return false;
-    if (node_is(node, "Const")) {
-        const struct tensor *t = node_attr(node, "value")->tensor;
-        if (t->shape.rank > 1 || tensor_count(t) > SHAPE_RANK_MAX)
-            return false;
-        *out = (struct shape){.rank = (int)tensor_count(t)};
-        for (int i = 0; i < out->rank; i++) {
-            int64_t v = tensor_get_int64(t, i);
-            out->dims[i] = v < 0 ? SHAPE_UNKNOWN : v;
-        }
-        return true;
-    }
+    if (node_is(node, "Const"))
+        return infer_shape_of_value(node_attr(node, "value")->tensor, out);
     for (int i = 0; i < node->n_inputs; i++)
         if (!edge_exists(node->inputs[i]))
             return false;
@@ -102,9 +93,7 @@ static bool known_vector(const struct constant_search *search, struct edge edge,
         return true;
     if (own->rank < 0 || (own->rank == 1 && (own->dims[0] < 0 || own->dims[0] > SHAPE_RANK_MAX)))
         return false;
-    out->rank = own->rank == 0 ? 1 : (int)own->dims[0]; /* at least the length is known */
-    for (int i = 0; i < out->rank; i++)
-        out->dims[i] = SHAPE_UNKNOWN;
+    *out = shape_unknown(own->rank == 0 ? 1 : (int)own->dims[0]); /* at least the length is known */
     return true;
 }
 

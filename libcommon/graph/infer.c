@@ -79,12 +79,41 @@ bool infer_value_int(const struct infer *infer, int input, int64_t *value)
     return true;
 }
 
+int infer_axis(struct infer *infer, int input, int rank, int *axis)
+{
+    int64_t value;
+    int code = infer_scalar(infer, input);
+    *axis = -1;
+    if (code || rank < 0 || !infer_value_int(infer, input, &value))
+        return code;
+    if (!shape_axis(value, rank, axis))
+        return infer_fail(infer, "%s %" PRId64 " is outside [%d, %d)", input_name(infer, input),
+                          value, -rank, rank);
+    return 0;
+}
+
+bool infer_shape_of_value(const struct tensor *value, struct shape *shape)
+{
+    if (!dtype_is_integer(value->type) || value->shape.rank > 1 ||
+        tensor_count(value) > SHAPE_RANK_MAX)
+        return false;
+    *shape = (struct shape){.rank = (int)tensor_count(value)};
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t dim = tensor_get_int64(value, i);
+        shape->dims[i] = dim < 0 ? SHAPE_UNKNOWN : dim;
+    }
+    return true;
+}
+
 int infer_dims(struct infer *infer, int input, struct shape *shape)
 {
     const struct tensor *dims = infer_value(infer, input);
     *shape = SHAPE_ANY;
     if (infer_vector(infer, input))
         return infer->err->code;
+    if (dims && tensor_count(dims) > SHAPE_RANK_MAX)
+        return infer_fail(infer, "a shape of %" PRId64 " dimensions: at most %d are possible",
+                          tensor_count(dims), SHAPE_RANK_MAX);
     for (int64_t i = 0; dims && i < tensor_count(dims); i++)
         if (tensor_get_int64(dims, i) < 0)
             return infer_fail(infer, "dimension %" PRId64 " is negative: %" PRId64, i,
@@ -100,7 +129,7 @@ int infer_sizes(struct infer *infer, int input, int rank, struct shape *sizes)
     if (sizes->rank >= 0 && sizes->rank != rank)
         return infer_fail(infer, "sizes must have %d elements, not %d", rank, sizes->rank);
     if (sizes->rank < 0)
-        *sizes = (struct shape){rank, {-1, -1, -1, -1, -1, -1}};
+        *sizes = shape_unknown(rank);
     return 0;
 }
 
@@ -168,6 +197,52 @@ static int infer_run(struct infer *infer)
     return code;
 }
 
+#define SMALL_INPUTS 16
+
+/* ---- in a step ---- */
+
+static const struct tensor *value_of_input(const struct infer *infer, int input)
+{
+    const struct infer_inputs *inputs = infer->context;
+    return input >= inputs->from && input < inputs->to ? inputs->in[input] : NULL;
+}
+
+static bool value_shape_of_input(const struct infer *infer, int input, struct shape *shape)
+{
+    const struct tensor *value = value_of_input(infer, input);
+    return value && infer_shape_of_value(value, shape);
+}
+
+int infer_from_inputs(const struct node *node, const struct infer_inputs *inputs, struct shape *out,
+                      struct error *err)
+{
+    struct node_output small[SMALL_INPUTS], *all = small;
+    const struct node_output *small_in[SMALL_INPUTS], **in = small_in;
+    if (inputs->n > SMALL_INPUTS) {
+        all = mem_array((size_t)inputs->n, sizeof *all);
+        in = mem_array((size_t)inputs->n, sizeof *in);
+    }
+    for (int i = 0; i < inputs->n; i++) {
+        all[i] = (struct node_output){.type = inputs->in[i]->type, .shape = inputs->in[i]->shape};
+        in[i] = &all[i];
+    }
+    struct infer infer = {.node = node,
+                          .in = in,
+                          .out = out,
+                          .n_in = inputs->n,
+                          .n_out = node->n_outputs,
+                          .value = value_of_input,
+                          .value_shape = value_shape_of_input,
+                          .context = inputs,
+                          .err = err};
+    int code = infer_run(&infer);
+    if (all != small) {
+        mem_free(all);
+        mem_free(in);
+    }
+    return code;
+}
+
 /* ---- over a graph ---- */
 
 static const struct tensor *value_in_graph(const struct infer *infer, int input)
@@ -181,8 +256,6 @@ static bool value_shape_in_graph(const struct infer *infer, int input, struct sh
     struct edge edge = infer->node->inputs[input];
     return edge_exists(edge) && graph_constant_shape(infer->context, edge, shape);
 }
-
-#define SMALL_INPUTS 16
 
 /* Infers with the inputs in `visited` (by id; NULL: all) as known and the others as open. */
 static int infer_visited(const struct graph *graph, const struct node *node, const char *visited,

@@ -52,6 +52,14 @@ static inline bool infer_value_shape(const struct infer *infer, int input, struc
 /* Gets the value of an int32/int64 scalar; false if it is not constant. */
 bool infer_value_int(const struct infer *infer, int input, int64_t *value);
 
+/* Gets the axis of a value of that rank which a scalar names, from the end if negative; -1 if it is
+ * not constant, or the rank unknown. */
+int infer_axis(struct infer *infer, int input, int rank, int *axis);
+
+/* Gets the shape that a value gives: an int32/int64 scalar or vector, unknown where it is below 0.
+ * False: it is none. */
+bool infer_shape_of_value(const struct tensor *value, struct shape *shape);
+
 /* Gets the shape that an int32/int64 vector gives, as far as known. Fails for constants below 0. */
 int infer_dims(struct infer *infer, int input, struct shape *shape);
 
@@ -74,6 +82,15 @@ bool infer_value_joined(const struct infer *infer, int first, struct shape *valu
 /* Infers one node of a graph; known input values come from Const, Shape, Pack and the like. */
 int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
                struct error *err);
+
+/* Infers one node from what its inputs are in a step. Of inputs `from` to `to` - 1 the values may
+ * be read; the shapes of others are enough. */
+struct infer_inputs {
+    struct tensor *const *in;
+    int n, from, to;
+};
+int infer_from_inputs(const struct node *node, const struct infer_inputs *inputs, struct shape *out,
+                      struct error *err);
 
 /* Returns an edge's value if it is constant in this graph, as infer->value does. */
 const struct tensor *graph_constant(const struct graph *graph, struct edge edge);

@@ -20,6 +20,14 @@ struct shape shape_matrix(int64_t rows, int64_t columns)
     return (struct shape){.rank = 2, .dims = {rows, columns}};
 }
 
+struct shape shape_unknown(int rank)
+{
+    struct shape shape = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        shape.dims[i] = SHAPE_UNKNOWN;
+    return shape;
+}
+
 bool shape_is_known(const struct shape *shape)
 {
     for (int i = 0; i < shape->rank; i++)

@@ -27,6 +27,7 @@ struct shape {
 struct shape shape_of(int rank, const int64_t *dims);
 struct shape shape_vector(int64_t length);
 struct shape shape_matrix(int64_t rows, int64_t columns);
+struct shape shape_unknown(int rank); /* of that rank, or of none if that is unknown, too */
 
 bool shape_is_known(const struct shape *shape);                 /* rank and every dimension */
 bool shape_equal(const struct shape *a, const struct shape *b); /* unknown parts are equal, too */

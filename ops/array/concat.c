@@ -11,19 +11,6 @@
 
 /* ---- Concat ---- */
 
-/* Finds the dimension if it is constant and the rank known, else -1. */
-static int find_axis(struct infer *infer, int input, const char *name, int rank, int *axis)
-{
-    int64_t value;
-    int code = infer_scalar(infer, input);
-    *axis = -1;
-    if (code || rank < 0 || !infer_value_int(infer, input, &value))
-        return code;
-    if (!shape_axis(value, rank, axis))
-        return infer_fail(infer, "%s %" PRId64 " is outside [%d, %d)", name, value, -rank, rank);
-    return 0;
-}
-
 /* Merges dimension k of input i into what is known. */
 static int merge_dim(struct infer *infer, int i, int k, bool joined)
 {
@@ -57,19 +44,14 @@ static int concat_shape(struct infer *infer)
     int rank = first < 0 ? -1 : infer_shape(infer, first)->rank;
     if (rank == 0)
         return infer_fail(infer, "scalars cannot be joined: use Pack");
-    int code = find_axis(infer, 0, "concat_dim", rank, &axis);
-    if (code || rank < 0)
-        return code;
-    infer->out[0] = *infer_shape(infer, first);
-    for (int i = 1; !code && i < infer->n_in; i++) {
-        if (i != first && axis >= 0 && infer_shape(infer, i)->rank < 0)
+    int code = infer_axis(infer, 0, rank, &axis);
+    infer->out[0] = axis < 0 ? shape_unknown(rank) : *infer_shape(infer, first);
+    for (int i = 1; axis >= 0 && !code && i < infer->n_in; i++) {
+        if (infer_shape(infer, i)->rank < 0)
             infer->out[0].dims[axis] = SHAPE_UNKNOWN;
         for (int k = 0; i != first && !code && k < rank && infer_shape(infer, i)->rank >= 0; k++)
-            if (axis >= 0)
-                code = merge_dim(infer, i, k, k == axis);
+            code = merge_dim(infer, i, k, k == axis);
     }
-    for (int k = 0; axis < 0 && k < rank; k++)
-        infer->out[0].dims[k] = SHAPE_UNKNOWN;
     return code;
 }
 
@@ -150,17 +132,15 @@ static int split_shape(struct infer *infer)
 {
     int axis, code = infer_rank_at_least(infer, 1, 1);
     const struct shape *in = infer_shape(infer, 1);
-    if (code || (code = find_axis(infer, 0, "split_dim", in->rank, &axis)))
+    if (code || (code = infer_axis(infer, 0, in->rank, &axis)))
         return code;
-    struct shape part = *in;
+    struct shape part = axis < 0 ? shape_unknown(in->rank) : *in;
     if (axis >= 0 && part.dims[axis] >= 0) {
         if (part.dims[axis] % infer->n_out)
             return infer_fail(infer, "dimension %d of %s cannot be split into %d equal parts", axis,
                               shape_text(in), infer->n_out);
         part.dims[axis] /= infer->n_out;
     }
-    for (int k = 0; axis < 0 && k < part.rank; k++)
-        part.dims[k] = SHAPE_UNKNOWN;
     for (int i = 0; i < infer->n_out; i++)
         infer->out[i] = part;
     return 0;

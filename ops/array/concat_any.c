@@ -5,6 +5,8 @@
  */
 #include "base/memory.h"
 #include "ops/array/args.h"
+#include "ops/array/reshape.h"
+#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 
@@ -45,14 +47,12 @@ static int join_parts(struct kernel_call *call, struct concat_part p, struct ten
     return result;
 }
 
-/* Splits into all outputs, which have one shape. */
-static int split_parts(struct kernel_call *call, struct concat_part p, const struct tensor *whole,
-                       const struct shape *shape)
+/* Splits into all outputs. */
+static int split_parts(struct kernel_call *call, struct concat_part p, const struct tensor *whole)
 {
     int result = KERNEL_DONE;
     for (int i = 0; i < call->n_out; i++) {
-        struct tensor *out = kernel_alloc_output(call, i, shape);
-        int code = out ? copy_part(call, &p, whole->data, out->data, false) : call->err->code;
+        int code = copy_part(call, &p, whole->data, call->out[i]->data, false);
         if (code > 0)
             return code;
         result = code ? code : result;
@@ -73,42 +73,22 @@ static struct concat_part part_at(const struct shape *whole, int axis, enum dtyp
 
 int run_concat(struct kernel_call *call)
 {
-    struct shape shape = call->in[1]->shape;
+    struct tensor *out = result_outputs(call, 0, 1);
     int axis;
-    if (shape.rank == 0)
-        return kernel_fail(call, "scalars cannot be joined: use Pack");
-    if (args_axis(call, 0, "concat_dim", shape.rank, &axis))
+    if (!out || args_axis(call, 0, "concat_dim", out->shape.rank, &axis))
         return call->err->code;
-    for (int i = 2; i < call->n_in; i++) {
-        const struct shape *s = &call->in[i]->shape;
-        bool same = s->rank == shape.rank;
-        for (int k = 0; same && k < s->rank; k++)
-            same = k == axis || s->dims[k] == shape.dims[k];
-        if (!same)
-            return kernel_fail(call, "values %s and %s cannot be joined along dimension %d",
-                               shape_text(&call->in[1]->shape), shape_text(s), axis);
-        if (__builtin_add_overflow(shape.dims[axis], s->dims[axis], &shape.dims[axis]))
-            return kernel_fail(call, "the result is too large");
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    return join_parts(call, part_at(&shape, axis, out->type), out, 1, axis);
+    return join_parts(call, part_at(&out->shape, axis, out->type), out, 1, axis);
 }
 
 int run_split(struct kernel_call *call)
 {
-    const struct tensor *in = call->in[1];
-    struct shape shape = in->shape;
+    const struct tensor *in = call->in[1], *out = result_outputs(call, 0, 1);
     int axis;
-    if (args_axis(call, 0, "split_dim", shape.rank, &axis))
+    if (!out || args_axis(call, 0, "split_dim", in->shape.rank, &axis))
         return call->err->code;
-    if (shape.dims[axis] % call->n_out)
-        return kernel_fail(call, "dimension %d of %s cannot be split into %d equal parts", axis,
-                           shape_text(&in->shape), call->n_out);
     struct concat_part p = part_at(&in->shape, axis, in->type);
-    p.length = shape.dims[axis] /= call->n_out;
-    return split_parts(call, p, in, &shape);
+    p.length = out->shape.dims[axis];
+    return split_parts(call, p, in);
 }
 
 /* ---- Pack, Unpack ---- */
@@ -120,25 +100,14 @@ int prepare_axis(struct kernel_setup *setup)
     return 0;
 }
 
-static int axis_of(struct kernel_call *call, int rank, int *axis)
-{
-    int64_t value = *(const int64_t *)call->state;
-    if (rank > SHAPE_RANK_MAX)
-        return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    if (!shape_axis(value, rank, axis))
-        return kernel_fail(call, "axis %" PRId64 " is outside [%d, %d)", value, -rank, rank);
-    return 0;
-}
-
 int run_pack(struct kernel_call *call)
 {
     const struct shape *part = &call->in[0]->shape;
-    struct shape shape = {.rank = part->rank + 1};
+    int64_t value = *(const int64_t *)call->state;
+    struct shape shape;
     int axis;
-    if (axis_of(call, shape.rank, &axis))
+    if (reshape_insert(part, value, call->n_in, "axis", &shape, call->err))
         return call->err->code;
-    for (int i = 0; i < shape.rank; i++)
-        shape.dims[i] = i < axis ? part->dims[i] : i == axis ? call->n_in : part->dims[i - 1];
     for (int i = 1; i < call->n_in; i++)
         if (!shape_equal(&call->in[i]->shape, part))
             return kernel_fail(call, "values must have the same shape, not %s and %s",
@@ -146,6 +115,7 @@ int run_pack(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
+    shape_axis(value, shape.rank, &axis);
     return join_parts(call, part_at(&shape, axis, out->type), out, 0, -1);
 }
 
@@ -153,15 +123,20 @@ int run_unpack(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct shape shape = {.rank = in->shape.rank - 1};
+    int64_t value = *(const int64_t *)call->state;
     int axis;
-    if (axis_of(call, in->shape.rank, &axis))
-        return call->err->code;
+    if (!shape_axis(value, in->shape.rank, &axis))
+        return kernel_fail(call, "axis %" PRId64 " is outside [%d, %d)", value, -in->shape.rank,
+                           in->shape.rank);
     if (in->shape.dims[axis] != call->n_out)
         return kernel_fail(call, "dimension %d of %s is not num, which is %d", axis,
                            shape_text(&in->shape), call->n_out);
     for (int i = 0; i < shape.rank; i++)
         shape.dims[i] = in->shape.dims[i < axis ? i : i + 1];
+    for (int i = 0; i < call->n_out; i++)
+        if (!kernel_alloc_output(call, i, &shape))
+            return call->err->code;
     struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = 1;
-    return split_parts(call, p, in, &shape);
+    return split_parts(call, p, in);
 }

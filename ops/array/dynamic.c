@@ -7,24 +7,8 @@
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/array/reshape.h"
 #include "ops/lacking.h"
-
-/* Returns [first] followed by the dimensions of s from `from` on. */
-static struct shape rows_of(int64_t first, const struct shape *s, int from)
-{
-    struct shape rows = shape_vector(first);
-    for (int i = from; i < s->rank && rows.rank < SHAPE_RANK_MAX; i++)
-        rows.dims[rows.rank++] = s->dims[i];
-    return rows;
-}
-
-/* Returns whether `s` begins with `head`, as far as known. */
-static bool begins(const struct shape *s, const struct shape *head)
-{
-    struct shape start = *s;
-    start.rank = head->rank < s->rank ? head->rank : s->rank;
-    return head->rank <= s->rank && shape_compatible(&start, head);
-}
 
 /* ---- DynamicPartition ---- */
 
@@ -33,12 +17,14 @@ static int partition_shape(struct infer *infer)
     const struct shape *data = infer_shape(infer, 0), *partitions = infer_shape(infer, 1);
     if (data->rank < 0 || partitions->rank < 0)
         return 0;
-    if (!begins(data, partitions))
+    if (!reshape_begins(data, partitions))
         return infer_fail(infer, "the shape of partitions, %s, does not begin that of data, %s",
                           shape_text(partitions), shape_text(data));
-    for (int i = 0; i < infer->n_out; i++)
-        infer->out[i] = rows_of(SHAPE_UNKNOWN, data, partitions->rank);
-    return 0;
+    const struct shape any = shape_vector(SHAPE_UNKNOWN);
+    int code = reshape_join(&any, data, partitions->rank, &infer->out[0], infer->err);
+    for (int i = 1; i < infer->n_out; i++)
+        infer->out[i] = infer->out[0];
+    return code;
 }
 
 /* The positions 0, 1, ... are partitioned as the data was; they tell where each gradient goes. */
@@ -87,10 +73,12 @@ static int check_pair(struct infer *infer, int i, struct shape *row)
     const struct shape *data = infer_shape(infer, i + infer->n_in / 2);
     if (indices->rank < 0 || data->rank < 0)
         return 0;
-    if (!begins(data, indices))
+    if (!reshape_begins(data, indices))
         return infer_fail(infer, "the shape of indices %d, %s, does not begin that of its data, %s",
                           i, shape_text(indices), shape_text(data));
-    struct shape mine = rows_of(SHAPE_UNKNOWN, data, indices->rank);
+    struct shape any = shape_vector(SHAPE_UNKNOWN), mine;
+    if (reshape_join(&any, data, indices->rank, &mine, infer->err))
+        return infer->err->code;
     if (!shape_merge(row, &mine, row))
         return infer_fail(infer, "data %d has rows unlike those before: %s", i, shape_text(data));
     return 0;

@@ -36,11 +36,8 @@ const struct kernel_code kernel_dynamic_partition = {.run = partition_run};
 
 static int stitch_run(struct kernel_call *call)
 {
-    struct shape shape;
     int n = call->n_in / 2;
-    if (dynamic_stitch_shape(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = dynamic_stitch_output(call);
     if (!out)
         return call->err->code;
     memset(out->data, 0, tensor_bytes(out));

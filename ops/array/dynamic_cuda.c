@@ -83,24 +83,22 @@ const struct kernel_code kernel_cuda_dynamic_partition = {.run = partition_run};
 static int stitch_run(struct kernel_call *call)
 {
     struct cuda_row_moves moves;
-    struct shape shape;
-    if (dynamic_stitch_shape(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
+    struct tensor *out = dynamic_stitch_output(call);
+    if (!out || !tensor_count(out))
         return call->err->code;
     /* For each output row, the last input row given for it, counted from 1. */
-    int64_t *last = kernel_temporary(call, (size_t)shape.dims[0] * sizeof *last), given = 0;
+    size_t bytes = (size_t)out->shape.dims[0] * sizeof(int64_t);
+    int64_t *last = kernel_temporary(call, bytes), given = 0;
     if (!last)
         return call->err->code;
-    memset(last, 0, (size_t)shape.dims[0] * sizeof *last);
+    memset(last, 0, bytes);
     for (int i = 0; i < call->n_in / 2; i++) {
         const int32_t *indices = call->in[i]->data;
         for (int64_t k = 0; k < tensor_count(call->in[i]); k++)
             last[indices[k]] = ++given;
     }
     given = 0;
-    begin(&moves, out->type, &shape);
+    begin(&moves, out->type, &out->shape);
     moves.to = out->data;
     int code = strided_fill_bits(call, out, 0);
     for (int i = 0; i < call->n_in / 2 && code <= 0; i++) {

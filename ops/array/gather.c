@@ -6,27 +6,15 @@
 
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/array/reshape.h"
 #include "ops/lacking.h"
-
-/* Joins head's dimensions with tail's from dimension `from` on. */
-static int join_shapes(struct infer *infer, const struct shape *head, const struct shape *tail,
-                       int from)
-{
-    struct shape *out = &infer->out[0];
-    if (head->rank < 0 || tail->rank < 0)
-        return 0;
-    if (head->rank + tail->rank - from > SHAPE_RANK_MAX)
-        return infer_fail(infer, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    *out = *head;
-    for (int i = from; i < tail->rank; i++)
-        out->dims[out->rank++] = tail->dims[i];
-    return 0;
-}
 
 static int gather_shape(struct infer *infer)
 {
     int code = infer_rank_at_least(infer, 0, 1);
-    return code ? code : join_shapes(infer, infer_shape(infer, 1), infer_shape(infer, 0), 1);
+    return code ? code
+                : reshape_join(infer_shape(infer, 1), infer_shape(infer, 0), 1, &infer->out[0],
+                               infer->err);
 }
 
 /* Builds [number of indices] and the dimensions of a row of params, as a value. */
@@ -86,19 +74,17 @@ const struct op_def op_Gather = {
 static int segment_shape(struct infer *infer)
 {
     const struct shape *data = infer_shape(infer, 0), *ids = infer_shape(infer, 1);
-    int64_t n;
+    int64_t n = SHAPE_UNKNOWN;
     int code = infer_scalar(infer, 2);
-    struct shape rows = shape_vector(infer_value_int(infer, 2, &n) ? n : SHAPE_UNKNOWN);
+    if (infer_value_int(infer, 2, &n) && n < 0)
+        return infer_fail(infer, "num_segments is negative: %" PRId64, n);
     if (code || ids->rank < 0 || data->rank < 0)
         return code;
-    if (rows.dims[0] < SHAPE_UNKNOWN)
-        return infer_fail(infer, "num_segments is negative: %" PRId64, rows.dims[0]);
-    struct shape head = *data;
-    head.rank = ids->rank < data->rank ? ids->rank : data->rank;
-    if (ids->rank > data->rank || !shape_compatible(&head, ids))
+    if (!reshape_begins(data, ids))
         return infer_fail(infer, "the shape of segment_ids, %s, does not begin that of data, %s",
                           shape_text(ids), shape_text(data));
-    return join_shapes(infer, &rows, data, ids->rank);
+    const struct shape rows = shape_vector(n);
+    return reshape_join(&rows, data, ids->rank, &infer->out[0], infer->err);
 }
 
 static void segment_gradient(struct grad *g)

@@ -43,11 +43,8 @@ static void copy_rows(void *context, int part, int parts)
 static int gather_run(struct kernel_call *call)
 {
     const struct tensor *params = call->in[0], *indices = call->in[1];
-    struct shape shape;
-    if (result_of_gather(call, &shape) || rows_check(call, 1, params->shape.dims[0]))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || rows_check(call, 1, params->shape.dims[0]))
         return call->err->code;
     int64_t n = tensor_count(indices);
     size_t bytes = tensor_bytes(out), row = n ? bytes / (size_t)n : 0;
@@ -68,11 +65,8 @@ const struct kernel_code kernel_gather = {.run = gather_run};
 static int segment_run(struct kernel_call *call)
 {
     const struct tensor *data = call->in[0], *ids = call->in[1];
-    struct shape shape;
-    if (result_of_segments(call, &shape) || rows_check(call, 1, shape.dims[0]))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 2, 3);
+    if (!out || rows_check(call, 1, out->shape.dims[0]))
         return call->err->code;
     memset(out->data, 0, tensor_bytes(out));
     return rows_update(call, ROWS_ADD, out, ids, data);

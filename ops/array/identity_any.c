@@ -13,10 +13,7 @@ static int alias_run(struct kernel_call *call)
 static int default_run(struct kernel_call *call)
 {
     const struct shape *shape = &call->node->outputs[0].shape, *its = &call->in[0]->shape;
-    bool fits = shape->rank < 0 || shape->rank == its->rank;
-    for (int i = 0; i < shape->rank && fits; i++)
-        fits = shape->dims[i] < 0 || shape->dims[i] == its->dims[i];
-    if (!fits)
+    if (!shape_compatible(its, shape))
         return kernel_fail(call, "the default has shape %s, which is not %s", shape_text(its),
                            shape_text(shape));
     return alias_run(call);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/args.h"
+#include "ops/array/results.h"
 
 static int invert_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    if (in->shape.rank != 1)
-        return kernel_fail(call, "x must be a vector, not %s", shape_text(&in->shape));
     int64_t n = tensor_count(in);
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     for (int64_t i = 0; i < n; i++)

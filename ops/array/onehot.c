@@ -3,29 +3,20 @@
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/array/reshape.h"
 #include "ops/lacking.h"
 
 static int onehot_shape(struct infer *infer)
 {
     const struct shape *in = infer_shape(infer, 0);
     int64_t depth = SHAPE_UNKNOWN, axis = node_int(infer->node, "axis");
-    int at;
     if (infer_scalars(infer, 1, 4))
         return infer->err->code;
     if (infer_value_int(infer, 1, &depth) && depth < 0)
         return infer_fail(infer, "depth is negative: %" PRId64, depth);
     if (in->rank < 0)
         return 0;
-    if (!shape_axis(axis, in->rank + 1, &at))
-        return infer_fail(infer, "axis %" PRId64 " is outside [%d, %d]", axis, -in->rank - 1,
-                          in->rank);
-    if (in->rank == SHAPE_RANK_MAX)
-        return infer_fail(infer, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    struct shape *out = &infer->out[0];
-    out->rank = in->rank + 1;
-    for (int i = 0; i < out->rank; i++)
-        out->dims[i] = i < at ? in->dims[i] : i == at ? depth : in->dims[i - 1];
-    return 0;
+    return reshape_insert(in, axis, depth, "axis", &infer->out[0], infer->err);
 }
 
 const struct op_def op_OneHot = {

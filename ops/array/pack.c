@@ -7,12 +7,12 @@
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
+#include "ops/array/reshape.h"
 #include "ops/lacking.h"
 
 static int pack_shape(struct infer *infer)
 {
     struct shape all = SHAPE_ANY;
-    int at;
     int64_t axis = node_int(infer->node, "axis");
     for (int i = 0; i < infer->n_in; i++)
         if (!shape_merge(&all, infer_shape(infer, i), &all))
@@ -20,16 +20,7 @@ static int pack_shape(struct infer *infer)
                               shape_text(&all), shape_text(infer_shape(infer, i)));
     if (all.rank < 0)
         return 0;
-    if (!shape_axis(axis, all.rank + 1, &at))
-        return infer_fail(infer, "axis %" PRId64 " is outside [%d, %d]", axis, -all.rank - 1,
-                          all.rank);
-    if (all.rank == SHAPE_RANK_MAX)
-        return infer_fail(infer, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    struct shape *out = &infer->out[0];
-    out->rank = all.rank + 1;
-    for (int i = 0; i < out->rank; i++)
-        out->dims[i] = i < at ? all.dims[i] : i == at ? infer->n_in : all.dims[i - 1];
-    return 0;
+    return reshape_insert(&all, axis, infer->n_in, "axis", &infer->out[0], infer->err);
 }
 
 /* Packs scalars. */

@@ -2,8 +2,6 @@
  *
  * Arithmetic progressions.
  */
-#include "ops/array/results.h"
-
 #include <inttypes.h>
 #include <math.h>
 
@@ -58,8 +56,10 @@ static int count_unsigned(uint64_t start, uint64_t limit, uint64_t delta, int64_
     return set_count((limit - start) / delta + ((limit - start) % delta != 0), n, err);
 }
 
-int range_count(const struct tensor *start, const struct tensor *limit, const struct tensor *delta,
-                int64_t *n, struct error *err)
+/* Counts the elements of start, start + delta, ... before limit; the three are scalars of one type.
+ * ERR_DATA if delta is 0 or leads away from the limit. */
+static int range_count(const struct tensor *start, const struct tensor *limit,
+                       const struct tensor *delta, int64_t *n, struct error *err)
 {
     if (dtype_is_floating(start->type))
         return count_floats(tensor_get_float64(start, 0), tensor_get_float64(limit, 0),

@@ -25,11 +25,7 @@ RANGE(range_int64, uint64_t, uint64_t)
 
 static int range_run(struct kernel_call *call)
 {
-    int64_t n;
-    if (result_of_range(call, &n))
-        return call->err->code;
-    struct shape shape = shape_vector(n);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 3);
     if (!out)
         return call->err->code;
     struct progression p = {call->in[0]->data, call->in[2]->data, out->data};
@@ -37,7 +33,7 @@ static int range_run(struct kernel_call *call)
                           : out->type == FLOAT64 ? range_float64
                           : out->type == INT32   ? range_int32
                                                  : range_int64;
-    parallel_for(call->threads, n, PARALLEL_GRAIN_MOVE, loop, &p);
+    parallel_for(call->threads, tensor_count(out), PARALLEL_GRAIN_MOVE, loop, &p);
     return KERNEL_DONE;
 }
 

@@ -6,15 +6,11 @@
 
 static int run(struct kernel_call *call)
 {
-    int64_t n;
-    if (result_of_range(call, &n))
-        return call->err->code;
-    struct shape shape = shape_vector(n);
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 0, 3);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_range launch = {.type = cuda_type_of(out->type),
-                                .n = n,
+                                .n = tensor_count(out),
                                 .start = call->in[0]->data,
                                 .delta = call->in[2]->data,
                                 .out = out->data};

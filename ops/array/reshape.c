@@ -32,10 +32,11 @@ static int mismatch(const struct shape *in, const struct shape *wanted, struct e
                      shape_count(in), shape_text(in), shape_text(wanted));
 }
 
-/* If the wanted shape has dimensions of 0, those of both shapes are not counted, so that the open
- * dimension follows from the others. */
-int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
-                    struct error *err)
+/* `wanted` may have one dimension of -1, which is computed from the number of elements of `in`,
+ * whose shape is known. If it has dimensions of 0, those of both shapes are not counted: [0,4,3] as
+ * [0,-1] is [0,12]. */
+static int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
+                           struct error *err)
 {
     int64_t count = shape_count(in), product = 1;
     bool is_empty = false;
@@ -67,18 +68,19 @@ int reshape_resolve(const struct shape *in, const struct shape *wanted, struct s
     return 0;
 }
 
-int reshape_expand(const struct shape *in, int64_t axis, struct shape *out, struct error *err)
+int reshape_insert(const struct shape *in, int64_t axis, int64_t dim, const char *name,
+                   struct shape *out, struct error *err)
 {
     int at;
     if (!shape_axis(axis, in->rank + 1, &at))
-        return error_set(err, ERR_DATA, "dim %" PRId64 " is outside [%d, %d]", axis, -in->rank - 1,
-                         in->rank);
+        return error_set(err, ERR_DATA, "%s %" PRId64 " is outside [%d, %d]", name, axis,
+                         -in->rank - 1, in->rank);
     if (in->rank == SHAPE_RANK_MAX)
         return error_set(err, ERR_DATA, "the result would have more than %d dimensions",
                          SHAPE_RANK_MAX);
     out->rank = in->rank + 1;
     for (int i = 0; i < out->rank; i++)
-        out->dims[i] = i < at ? in->dims[i] : i == at ? 1 : in->dims[i - 1];
+        out->dims[i] = i < at ? in->dims[i] : i == at ? dim : in->dims[i - 1];
     return 0;
 }
 
@@ -105,6 +107,28 @@ int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, str
             out->dims[out->rank++] = in->dims[i];
     }
     return 0;
+}
+
+int reshape_join(const struct shape *head, const struct shape *tail, int from, struct shape *out,
+                 struct error *err)
+{
+    *out = SHAPE_ANY;
+    if (head->rank < 0 || tail->rank < 0)
+        return 0;
+    if (head->rank + tail->rank - from > SHAPE_RANK_MAX)
+        return error_set(err, ERR_DATA, "the result would have more than %d dimensions",
+                         SHAPE_RANK_MAX);
+    *out = *head;
+    for (int i = from; i < tail->rank; i++)
+        out->dims[out->rank++] = tail->dims[i];
+    return 0;
+}
+
+bool reshape_begins(const struct shape *shape, const struct shape *head)
+{
+    struct shape start = *shape;
+    start.rank = head->rank < shape->rank ? head->rank : shape->rank;
+    return head->rank <= shape->rank && shape_compatible(&start, head);
 }
 
 /* ---- Reshape ---- */
@@ -174,16 +198,15 @@ RESHAPED(
 static int expand_shape(struct infer *infer)
 {
     int64_t axis;
-    const struct shape *in = infer_shape(infer, 0);
+    const struct shape *in = infer_shape(infer, 0), *dim = infer_shape(infer, 1);
+    if (shape_is_known(dim) && shape_count(dim) != 1)
+        return infer_fail(infer, "dim must be one number, not %s", shape_text(dim));
     if (in->rank == SHAPE_UNKNOWN)
         return 0;
     if (infer_value_int(infer, 1, &axis))
-        return reshape_expand(in, axis, &infer->out[0], infer->err);
-    if (in->rank < SHAPE_RANK_MAX) {
-        infer->out[0].rank = in->rank + 1;
-        for (int i = 0; i <= in->rank; i++)
-            infer->out[0].dims[i] = SHAPE_UNKNOWN;
-    }
+        return reshape_insert(in, axis, 1, "dim", &infer->out[0], infer->err);
+    if (in->rank < SHAPE_RANK_MAX)
+        infer->out[0] = shape_unknown(in->rank + 1);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "exec/device/kernel.h"
 #include "ops/array/reshape.h"
+#include "ops/array/results.h"
 
 static int finish(struct kernel_call *call, int code, const struct shape *shape)
 {
@@ -15,22 +16,8 @@ static int finish(struct kernel_call *call, int code, const struct shape *shape)
 
 static int reshape_run(struct kernel_call *call)
 {
-    struct shape wanted, shape = SHAPE_SCALAR;
-    int code = reshape_read(call->in[1], &wanted, call->err);
-    if (!code)
-        code = reshape_resolve(&call->in[0]->shape, &wanted, &shape, call->err);
-    return finish(call, code, &shape);
-}
-
-static int expand_run(struct kernel_call *call)
-{
-    struct shape shape = SHAPE_SCALAR;
-    if (tensor_count(call->in[1]) != 1)
-        return kernel_fail(call, "dim must be one number, not %s", shape_text(&call->in[1]->shape));
-    return finish(
-        call,
-        reshape_expand(&call->in[0]->shape, tensor_get_int64(call->in[1], 0), &shape, call->err),
-        &shape);
+    struct shape shape;
+    return finish(call, result_shapes(call, 1, 2, &shape), &shape);
 }
 
 /* ---- Squeeze ---- */
@@ -57,5 +44,5 @@ static int squeeze_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_reshape = {.prepare = kernel_prepare_alias, .run = reshape_run};
-const struct kernel_code kernel_expand_dims = {.prepare = kernel_prepare_alias, .run = expand_run};
+const struct kernel_code kernel_expand_dims = {.prepare = kernel_prepare_alias, .run = reshape_run};
 const struct kernel_code kernel_squeeze = {.prepare = squeeze_prepare, .run = squeeze_run};

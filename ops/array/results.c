@@ -2,40 +2,29 @@
 #include "ops/array/results.h"
 
 #include "exec/device/step_block.h"
+#include "graph/infer.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
 
-int result_of_gather(struct kernel_call *call, struct shape *shape)
+#define FEW 8 /* outputs of most ops */
+
+int result_shapes(struct kernel_call *call, int from, int to, struct shape *shapes)
 {
-    const struct shape *params = &call->in[0]->shape, *indices = &call->in[1]->shape;
-    if (params->rank < 1 || indices->rank + params->rank - 1 > SHAPE_RANK_MAX)
-        return kernel_fail(call, "params %s and indices %s do not go together", shape_text(params),
-                           shape_text(indices));
-    *shape = *indices;
-    for (int i = 1; i < params->rank; i++)
-        shape->dims[shape->rank++] = params->dims[i];
-    return 0;
+    const struct infer_inputs inputs = {call->in, call->n_in, from, to};
+    return infer_from_inputs(call->node, &inputs, shapes, call->err);
 }
 
-int result_of_segments(struct kernel_call *call, struct shape *shape)
+struct tensor *result_outputs(struct kernel_call *call, int from, int to)
 {
-    const struct shape *data = &call->in[0]->shape, *ids = &call->in[1]->shape;
-    int64_t n = 0;
-    if (args_scalar(call, 2, "num_segments", &n))
-        return call->err->code;
-    if (n < 0)
-        return kernel_fail(call, "num_segments is negative: %" PRId64, n);
-    struct shape head = *data;
-    head.rank = ids->rank <= head.rank ? ids->rank : 0;
-    if (!shape_equal(&head, ids))
-        return kernel_fail(call, "the shape of segment_ids, %s, does not begin that of data, %s",
-                           shape_text(ids), shape_text(data));
-    if (data->rank - head.rank + 1 > SHAPE_RANK_MAX)
-        return kernel_fail(call, "the result would have more than %d dimensions", SHAPE_RANK_MAX);
-    *shape = shape_vector(n);
-    for (int i = head.rank; i < data->rank; i++)
-        shape->dims[shape->rank++] = data->dims[i];
-    return 0;
+    struct shape few[FEW], *shapes = few;
+    if (call->n_out > FEW)
+        shapes = kernel_temporary(call, (size_t)call->n_out * sizeof *shapes);
+    if (!shapes || result_shapes(call, from, to, shapes))
+        return NULL;
+    for (int i = 0; i < call->n_out; i++)
+        if (!kernel_alloc_output(call, i, &shapes[i]))
+            return NULL;
+    return call->out[0];
 }
 
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at)
@@ -48,45 +37,10 @@ int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shap
         return kernel_fail(call, "depth is negative: %" PRId64, depth);
     if (tensor_count(call->in[2]) != 1 || tensor_count(call->in[3]) != 1)
         return kernel_fail(call, "on_value and off_value must be scalars");
-    if (in->rank == SHAPE_RANK_MAX || !shape_axis(axis, in->rank + 1, at))
-        return kernel_fail(call, "axis %" PRId64 " of indices %s is impossible", axis,
-                           shape_text(in));
-    shape->rank = in->rank + 1;
-    for (int i = 0; i < shape->rank; i++)
-        shape->dims[i] = i < *at ? in->dims[i] : i == *at ? depth : in->dims[i - 1];
-    return 0;
-}
-
-bool tile_grad_fits(const struct shape *in, const struct shape *shape, const int64_t *multiples)
-{
-    bool fits = shape->rank == in->rank && shape_count(shape) >= 0;
-    for (int i = 0; fits && i < shape->rank; i++) {
-        int64_t dim;
-        fits = multiples[i] >= 0 && !__builtin_mul_overflow(shape->dims[i], multiples[i], &dim) &&
-               dim == in->dims[i];
-    }
-    return fits;
-}
-
-int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples)
-{
-    const struct tensor *in = call->in[0];
-    if (reshape_read(call->in[2], shape, call->err) ||
-        args_vector(call, 1, "multiples", in->shape.rank, multiples))
+    if (reshape_insert(in, axis, depth, "axis", shape, call->err))
         return call->err->code;
-    if (!tile_grad_fits(&in->shape, shape, multiples))
-        return kernel_fail(call, "%s is not made of repetitions of %s", shape_text(&in->shape),
-                           shape_text(shape));
+    shape_axis(axis, shape->rank, at);
     return 0;
-}
-
-int result_of_range(struct kernel_call *call, int64_t *n)
-{
-    for (int i = 0; i < 3; i++)
-        if (tensor_count(call->in[i]) != 1)
-            return kernel_fail(call, "start, limit and delta must be scalars, not %s",
-                               shape_text(&call->in[i]->shape));
-    return range_count(call->in[0], call->in[1], call->in[2], n, call->err);
 }
 
 int rows_check(struct kernel_call *call, int input, int64_t n)

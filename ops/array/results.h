@@ -8,35 +8,27 @@
 
 #include "exec/device/kernel.h"
 
-int result_of_gather(struct kernel_call *call, struct shape *shape);
+/* Finds the shapes of all outputs of a call by its op's shape function, which checks the inputs as
+ * well. It may read the values of inputs `from` to `to` - 1, which are in host memory. As all that
+ * runs in a step, it may not look up attributes. Returns 0 or an error. */
+int result_shapes(struct kernel_call *call, int from, int to, struct shape *shapes);
 
-/* UnsortedSegmentSum: the segments are dimension 0. */
-int result_of_segments(struct kernel_call *call, struct shape *shape);
+/* Makes all outputs, of these shapes: then they are in call->out. Returns output 0, or NULL with
+ * call->err set. */
+struct tensor *result_outputs(struct kernel_call *call, int from, int to);
 
 /* OneHot: the depth becomes dimension `at`. */
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
 
-/* Returns whether each dimension of the input is `multiples` times the result's. */
-bool tile_grad_fits(const struct shape *in, const struct shape *shape, const int64_t *multiples);
-int result_of_tile_grad(struct kernel_call *call, struct shape *shape, int64_t *multiples);
-
-/* Range: a vector of n elements. */
-int result_of_range(struct kernel_call *call, int64_t *n);
-
 /* Checks an input on the host, and names the first index (int32 or int64) outside [0, n). */
 int rows_check(struct kernel_call *call, int input, int64_t n);
-
-/* Counts the elements of start, start + delta, ... before limit; the three are scalars of one type.
- * ERR_DATA if delta is 0 or leads away from the limit. */
-int range_count(const struct tensor *start, const struct tensor *limit, const struct tensor *delta,
-                int64_t *n, struct error *err);
 
 /* ---- DynamicPartition and DynamicStitch: numbers of rows are on the host ---- */
 
 /* Finds the shape of the outputs, except for each one's number of rows: `counts`, n_out of them. */
 int dynamic_partition_counts(struct kernel_call *call, struct shape *rows, int64_t *counts);
 
-/* Finds the shape of the output, which has one row more than the largest number. */
-int dynamic_stitch_shape(struct kernel_call *call, struct shape *shape);
+/* Makes the output, which has one row more than the largest number; NULL with call->err set. */
+struct tensor *dynamic_stitch_output(struct kernel_call *call);
 
 #endif

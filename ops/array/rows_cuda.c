@@ -21,10 +21,7 @@ static struct cuda_indices indices_of(const struct tensor *t)
 static int gather_run(struct kernel_call *call)
 {
     const struct tensor *params = call->in[0];
-    struct shape shape;
-    if (result_of_gather(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     struct cuda_gather launch = {.element_bytes = (int)dtype_bytes(params->type),
@@ -52,10 +49,7 @@ static int segments_prepare(struct kernel_setup *setup)
 
 static int segments_run(struct kernel_call *call)
 {
-    struct shape shape;
-    if (result_of_segments(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 2, 3);
     if (!out)
         return call->err->code;
     int code = strided_fill_bits(call, out, 0);

@@ -10,8 +10,9 @@
 #include "ops/array/build.h"
 #include "ops/lacking.h"
 
-int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
-                  struct shape *out, struct error *err)
+/* Finds the result's shape. size[i] -1: up to the end. `in` may have unknown dimensions. */
+static int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
+                         struct shape *out, struct error *err)
 {
     out->rank = in->rank;
     for (int i = 0; i < in->rank; i++) {
@@ -64,11 +65,8 @@ static int slice_shape(struct infer *infer)
     if ((code = check_index(infer, 1, "begin", rank)) ||
         (code = check_index(infer, 2, "size", rank)) || rank < 0)
         return code;
-    if (in.rank < 0) {
-        in.rank = rank;
-        for (int i = 0; i < rank; i++)
-            in.dims[i] = SHAPE_UNKNOWN;
-    }
+    if (in.rank < 0)
+        in = shape_unknown(rank);
     const struct tensor *begin = infer_value(infer, 1), *size = infer_value(infer, 2);
     int64_t begins[SHAPE_RANK_MAX], n[SHAPE_RANK_MAX];
     read_values(begin, begins);

@@ -7,10 +7,6 @@
 
 #include "graph/graph.h"
 
-/* Slice: finds the result's shape. size[i] -1: up to the end. `in` may have unknown dimensions. */
-int slice_resolve(const struct shape *in, const int64_t *begin, const int64_t *size,
-                  struct shape *out, struct error *err);
-
 /* StridedSlice: the masks of its node, and what it does to each dimension of its input. */
 struct slice_masks {
     int64_t begin, end, ellipsis, new_axis, shrink_axis;

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "ops/array/args.h"
+#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 
@@ -24,20 +25,15 @@ static struct strided block_of(const struct shape *shape, const struct shape *to
 int run_slice(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    int64_t begin[SHAPE_RANK_MAX], size[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
-    struct shape shape;
-    if (args_vector(call, 1, "begin", in->shape.rank, begin) ||
-        args_vector(call, 2, "size", in->shape.rank, size) ||
-        slice_resolve(&in->shape, begin, size, &shape, call->err))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
+    int64_t strides[SHAPE_RANK_MAX], offset = 0;
+    struct tensor *out = result_outputs(call, 1, 3);
+    if (!out || !tensor_count(out))
         return call->err->code;
     shape_strides(&in->shape, strides);
-    for (int i = 0; i < shape.rank; i++)
-        offset += begin[i] * strides[i];
+    for (int i = 0; i < in->shape.rank; i++)
+        offset += tensor_get_int64(call->in[1], i) * strides[i];
     int64_t item = (int64_t)dtype_bytes(in->type);
-    struct strided block = block_of(&shape, &shape, &in->shape, item);
+    struct strided block = block_of(&out->shape, &out->shape, &in->shape, item);
     return strided_move(call, &block, out->data, (const char *)in->data + offset * item);
 }
 
@@ -46,32 +42,18 @@ int run_slice(struct kernel_call *call)
 int run_pad(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    int64_t before[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
-    struct shape shape = {.rank = in->shape.rank};
-    const struct shape *p = &call->in[1]->shape;
-    if (p->rank != 2 || p->dims[0] != shape.rank || p->dims[1] != 2)
-        return kernel_fail(call, "paddings must be [%d,2], not %s", shape.rank, shape_text(p));
-    for (int i = 0; i < shape.rank; i++) {
-        int64_t after = tensor_get_int64(call->in[1], 2 * i + 1);
-        before[i] = tensor_get_int64(call->in[1], 2 * i);
-        if (before[i] < 0 || after < 0)
-            return kernel_fail(call, "paddings of dimension %d are negative: %" PRId64 ", %" PRId64,
-                               i, before[i], after);
-        if (__builtin_add_overflow(before[i], after, &shape.dims[i]) ||
-            __builtin_add_overflow(shape.dims[i], in->shape.dims[i], &shape.dims[i]))
-            return kernel_fail(call, "paddings of dimension %d are too large", i);
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    int64_t strides[SHAPE_RANK_MAX], offset = 0;
+    struct tensor *out = result_outputs(call, 1, 2);
     if (!out)
         return call->err->code;
     int result = strided_fill_bits(call, out, 0);
     if (result > 0 || !tensor_count(in))
         return result;
-    shape_strides(&shape, strides);
-    for (int i = 0; i < shape.rank; i++)
-        offset += before[i] * strides[i];
+    shape_strides(&out->shape, strides);
+    for (int i = 0; i < in->shape.rank; i++)
+        offset += tensor_get_int64(call->in[1], 2 * i) * strides[i];
     int64_t item = (int64_t)dtype_bytes(in->type);
-    struct strided block = block_of(&in->shape, &shape, &in->shape, item);
+    struct strided block = block_of(&in->shape, &out->shape, &in->shape, item);
     return strided_move(call, &block, (char *)out->data + offset * item, in->data);
 }
 

@@ -32,6 +32,18 @@ static inline void strided_add(struct strided *s, int64_t dim, int64_t to, int64
     s->from[s->rank++] = from;
 }
 
+/* Describes how a value, which broadcasts to the matrix `shape`, is repeated to fill it. */
+static inline struct strided strided_repeated(const struct tensor *value, const struct shape *shape)
+{
+    const struct shape *has = &value->shape;
+    struct strided s = {.item_bytes = dtype_bytes(value->type)};
+    int64_t item = (int64_t)s.item_bytes, columns = has->rank ? has->dims[has->rank - 1] : 1;
+    bool repeats_rows = has->rank < 2 || has->dims[0] == 1;
+    strided_add(&s, shape->dims[0], shape->dims[1] * item, repeats_rows ? 0 : columns * item);
+    strided_add(&s, shape->dims[1], item, columns == 1 ? 0 : item);
+    return s;
+}
+
 /* Copies, or enqueues the copy: KERNEL_DONE, KERNEL_ENQUEUED or an error. Destinations must be
  * distinct and must not overlap what is read. `s` may be changed: adjacent dimensions are
  * merged. */

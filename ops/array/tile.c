@@ -88,11 +88,30 @@ TILES(Tile, .inputs = "input: T, multiples: Tmultiples",
       .identity = {SAME_ARGUMENT, 1.0, 0, "changes nothing"}, .half = HALF_CLEAR,
       .shape = tile_shape, .gradient = tile_gradient);
 
+/* Returns whether each dimension of the input is `multiples` times the result's. */
+static bool tile_grad_fits(const struct shape *in, const struct shape *shape,
+                           const struct tensor *multiples)
+{
+    bool fits = shape->rank == in->rank && tensor_count(multiples) == in->rank;
+    for (int i = 0; fits && i < shape->rank; i++) {
+        int64_t multiple = tensor_get_int64(multiples, i), dim;
+        fits = multiple >= 0 && !__builtin_mul_overflow(shape->dims[i], multiple, &dim) &&
+               dim == in->dims[i];
+    }
+    return fits;
+}
+
 static int tile_grad_shape(struct infer *infer)
 {
-    int code = infer_vector(infer, 1);
-    infer_value_shape(infer, 2, &infer->out[0]);
-    return code ? code : infer_vector(infer, 2);
+    const struct tensor *multiples = infer_value(infer, 1);
+    const struct shape *in = infer_shape(infer, 0), *out = &infer->out[0];
+    if (infer_vector(infer, 1) || infer_dims(infer, 2, &infer->out[0]))
+        return infer->err->code;
+    if (multiples && shape_is_known(in) && shape_is_known(out) &&
+        !tile_grad_fits(in, out, multiples))
+        return infer_fail(infer, "%s is not made of repetitions of %s", shape_text(in),
+                          shape_text(out));
+    return 0;
 }
 
 static void tile_grad_gradient(struct grad *g)

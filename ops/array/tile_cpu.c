@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "exec/device/kernel.h"
 #include "ops/array/results.h"
 #include "ops/math/accumulate.h"
 #include "ops/math/wide_sums.h"
@@ -13,12 +14,12 @@ struct tile_sums {
 };
 
 /* Processes the input in order, run by run. */
-static void sum_tiles(const struct tile_sums *sums, const struct tensor *in, const int64_t *m)
+static void sum_tiles(const struct tile_sums *sums, const struct tensor *in)
 {
     const struct tensor *out = sums->out;
     int64_t strides[SHAPE_RANK_MAX], index[SHAPE_RANK_MAX] = {0};
     int last = in->shape.rank - 1, item = (int)dtype_bytes(in->type);
-    int64_t run = sums->run, repeats = last < 0 ? 1 : m[last];
+    int64_t run = sums->run, repeats = last < 0 ? 1 : in->shape.dims[last] / run;
     const char *from = in->data;
     shape_strides(&out->shape, strides);
     for (;;) {
@@ -42,23 +43,20 @@ static void sum_tiles(const struct tile_sums *sums, const struct tensor *in, con
 static int tile_grad_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    int64_t m[SHAPE_RANK_MAX];
-    struct shape shape;
-    if (result_of_tile_grad(call, &shape, m))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 1, 3);
     if (!out)
         return call->err->code;
+    const struct shape *shape = &out->shape;
     memset(out->data, 0, tensor_bytes(out));
     int64_t n = tensor_count(out), tiles = n ? tensor_count(in) / n : 0;
     struct tile_sums sums = {.out = out,
                              .add = accumulate_add(out->type),
-                             .run = shape.rank ? shape.dims[shape.rank - 1] : 1};
+                             .run = shape->rank ? shape->dims[shape->rank - 1] : 1};
     if (out->type == FLOAT32 && tiles > WIDE_SUMS_TERMS &&
         wide_sums_begin(call, &sums.wide, n / sums.run, sums.run))
         return call->err->code;
     if (tensor_count(in))
-        sum_tiles(&sums, in, m);
+        sum_tiles(&sums, in);
     for (int64_t i = 0; i < sums.wide.n; i++)
         wide_sums_end(&sums.wide, i, (float *)out->data + i * sums.run);
     return KERNEL_DONE;

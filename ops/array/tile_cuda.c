@@ -13,41 +13,33 @@ static void add_dim(struct cuda_reduce *launch, int64_t dim, bool reduced)
 }
 
 /* The sum of [multiple, dim, multiple, dim, ...] over the multiples. */
-static struct cuda_reduce describe(enum dtype type, const struct shape *shape,
-                                   const int64_t *multiples)
+static struct cuda_reduce describe(enum dtype type, const struct shape *in, const struct shape *out)
 {
     struct cuda_reduce launch = {.op = CUDA_SUM, .type = cuda_type_of(type)};
-    for (int i = 0; i < shape->rank; i++) {
-        add_dim(&launch, multiples[i], true);
-        add_dim(&launch, shape->dims[i], false);
+    for (int i = 0; i < out->rank; i++) {
+        add_dim(&launch, out->dims[i] ? in->dims[i] / out->dims[i] : 0, true);
+        add_dim(&launch, out->dims[i], false);
     }
     return launch;
 }
 
-/* Requests no scratch memory if the arguments are unknown, or do not fit, which run reports. */
 static int prepare(struct kernel_setup *setup)
 {
-    const struct tensor *multiples = setup->in_values[1];
-    const struct node_output *in = &setup->in_types[0], *out = &setup->out_types[0];
-    int64_t m[SHAPE_RANK_MAX];
-    if (!multiples || !setup->shapes_known || tensor_count(multiples) != in->shape.rank)
+    const struct node_output *in = &setup->in_types[0];
+    if (!setup->shapes_known)
         return 0;
-    for (int i = 0; i < in->shape.rank; i++)
-        m[i] = tensor_get_int64(multiples, i);
-    if (!tile_grad_fits(&in->shape, &out->shape, m))
-        return 0;
-    struct cuda_reduce launch = describe(in->type, &out->shape, m);
+    struct cuda_reduce launch = describe(in->type, &in->shape, &setup->out_types[0].shape);
     setup->scratch_bytes = cuda_reduce_scratch(&launch);
     return 0;
 }
 
 static int run(struct kernel_call *call)
 {
-    int64_t m[SHAPE_RANK_MAX];
+    const struct tensor *in = call->in[0];
     struct shape shape;
-    if (result_of_tile_grad(call, &shape, m))
+    if (result_shapes(call, 1, 3, &shape))
         return call->err->code;
-    struct cuda_reduce launch = describe(call->in[0]->type, &shape, m);
+    struct cuda_reduce launch = describe(in->type, &in->shape, &shape);
     return cuda_reduce_call(call, &launch, &shape);
 }
 

@@ -36,9 +36,7 @@ static int transpose_shape(struct infer *infer)
         infer->out[0].rank = in->rank;
         return 0;
     }
-    infer->out[0].rank = rank;
-    for (int i = 0; i < rank; i++)
-        infer->out[0].dims[i] = SHAPE_UNKNOWN;
+    infer->out[0] = shape_unknown(rank);
     return 0;
 }
 

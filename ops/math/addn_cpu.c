@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "ops/array/results.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/results.h"
 
@@ -55,12 +56,9 @@ static int addn_body(void *context, int64_t begin, int64_t end)
 
 static int addn_run(struct kernel_call *call)
 {
-    const struct shape *shape = &call->in[0]->shape;
-    if (addn_check_shapes(call))
-        return call->err->code;
     if (call->n_in == 1)
         return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     add_loop *loop = out->type == FLOAT32   ? add_float

@@ -5,6 +5,7 @@
  */
 #include "ops/math/launchers_cuda.h"
 
+#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/results.h"
 
@@ -22,12 +23,10 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
-    if (addn_check_shapes(call))
-        return call->err->code;
     if (call->n_in == 1)
         return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &call->in[0]->shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
     /* Adds as many inputs as fit in a launch; the next launch continues from the sum so far. */
     struct cuda_addn launch = {

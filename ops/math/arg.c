@@ -9,22 +9,18 @@
 static int arg_shape(struct infer *infer)
 {
     const struct shape *input = infer_shape(infer, 0);
-    int64_t dimension;
-    int axis, n = 0;
-    if (infer_scalar(infer, 1))
+    struct shape *out = &infer->out[0];
+    int axis;
+    if (input->rank == 0)
+        return infer_fail(infer, "a scalar has no dimension to search");
+    if (infer_axis(infer, 1, input->rank, &axis))
         return infer->err->code;
     if (input->rank == SHAPE_UNKNOWN)
         return 0;
-    if (!input->rank)
-        return infer_fail(infer, "a scalar has no dimension to search");
-    bool known = infer_value_int(infer, 1, &dimension);
-    if (known && !shape_axis(dimension, input->rank, &axis))
-        return infer_fail(infer, "dimension %lld is outside [%d, %d)", (long long)dimension,
-                          -input->rank, input->rank);
-    infer->out[0].rank = input->rank - 1;
-    for (int i = 0; i < input->rank; i++)
-        if (!known || i != axis)
-            infer->out[0].dims[n++] = known ? input->dims[i] : SHAPE_UNKNOWN;
+    *out = axis < 0 ? shape_unknown(input->rank - 1) : SHAPE_SCALAR;
+    for (int i = 0; axis >= 0 && i < input->rank; i++)
+        if (i != axis)
+            out->dims[out->rank++] = input->dims[i];
     return 0;
 }
 

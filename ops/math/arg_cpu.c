@@ -110,11 +110,8 @@ static int arg_prepare(struct kernel_setup *setup)
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct shape shape;
     int axis;
-    if (arg_result(call, &axis, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = arg_output(call, &axis);
     if (!out)
         return call->err->code;
     struct arg_work work = *(const struct arg_work *)call->state;

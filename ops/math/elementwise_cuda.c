@@ -5,9 +5,9 @@
 #include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
+#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/results.h"
-#include "ops/nn/checks.h"
 
 /* ---- of one ---- */
 
@@ -48,29 +48,16 @@ static int binary_run(struct kernel_call *call)
     cuda_binary_launcher *const *launcher = call->state;
     const struct tensor *x = call->in[0], *y = call->in[1];
     struct cuda_binary launch = {.x = x->data, .y = y->data, .fault = cuda_fault_of(call, 0)};
-    struct shape shape;
-    if (!shape_broadcast(&x->shape, &y->shape, &shape))
-        return kernel_fail(call, "shapes %s and %s cannot be broadcast", shape_text(&x->shape),
-                           shape_text(&y->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
-    cuda_broadcast_plan(&launch.walk, &shape, (const struct shape *const[]){&x->shape, &y->shape},
-                        2);
+    cuda_broadcast_plan(&launch.walk, &out->shape,
+                        (const struct shape *const[]){&x->shape, &y->shape}, 2);
     launch.out = out->data;
     return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_binary = {.prepare = binary_prepare, .run = binary_run};
-
-/* The gradient of an activation, which is not broadcast. */
-static int activation_grad_run(struct kernel_call *call)
-{
-    return activation_check_shapes(call) ? call->err->code : binary_run(call);
-}
-
-const struct kernel_code kernel_cuda_activation_grad = {.prepare = binary_prepare,
-                                                        .run = activation_grad_run};
 
 /* ---- Cast ---- */
 
@@ -111,23 +98,18 @@ static int select_prepare(struct kernel_setup *setup)
 static int select_run(struct kernel_call *call)
 {
     const struct tensor *condition = call->in[0], *t = call->in[1], *e = call->in[2];
-    struct shape values, seen, shape;
-    bool fits = shape_broadcast(&t->shape, &e->shape, &values);
-    if (fits)
-        seen = select_condition_shape(&condition->shape, &values);
-    if (!fits || !shape_broadcast(&seen, &values, &shape))
-        return kernel_fail(call, "condition %s does not fit values %s and %s",
-                           shape_text(&condition->shape), shape_text(&t->shape),
-                           shape_text(&e->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
+    struct shape values, seen;
+    shape_broadcast(&t->shape, &e->shape, &values);
+    seen = select_condition_shape(&condition->shape, &values);
     struct cuda_select launch = {.element_bytes = (int)dtype_bytes(out->type),
                                  .condition = condition->data,
                                  .t = t->data,
                                  .e = e->data,
                                  .out = out->data};
-    cuda_broadcast_plan(&launch.walk, &shape,
+    cuda_broadcast_plan(&launch.walk, &out->shape,
                         (const struct shape *const[]){&seen, &t->shape, &e->shape}, 3);
     return cuda_launched(call, cuda_select(&launch, cuda_compute(call)));
 }

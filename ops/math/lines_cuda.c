@@ -30,12 +30,9 @@ static int arg_prepare(struct kernel_setup *setup)
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct shape shape;
     int axis;
-    if (arg_result(call, &axis, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
+    struct tensor *out = arg_output(call, &axis);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_arg launch = *(const struct cuda_arg *)call->state;
     launch.lines = lines_along(&x->shape, axis);

@@ -46,11 +46,7 @@ static int reduction_shape(struct infer *infer)
     if (input->rank == SHAPE_UNKNOWN)
         return 0;
     if (!value) {
-        if (!keep_dims)
-            return 0;
-        infer->out[0].rank = input->rank;
-        for (int i = 0; i < input->rank; i++)
-            infer->out[0].dims[i] = SHAPE_UNKNOWN;
+        infer->out[0] = keep_dims ? shape_unknown(input->rank) : SHAPE_ANY;
         return 0;
     }
     if (reduce_axes(value, input->rank, &axes, infer->err))

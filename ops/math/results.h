@@ -6,6 +6,7 @@
 #define TF_OPS_MATH_RESULTS_H
 
 #include "ops/array/args.h"
+#include "ops/array/results.h"
 
 /* ---- reductions: the meaning of reduction_indices ---- */
 
@@ -22,33 +23,18 @@ struct shape reduce_shape(const struct shape *input, unsigned axes, bool keep_di
  * be partly unknown): its own, or [n,1,...] for a vector that selects rows. */
 struct shape select_condition_shape(const struct shape *condition, const struct shape *values);
 
-/* ---- ArgMax and ArgMin: which axis, and the shape without it ---- */
+/* ---- ArgMax and ArgMin: the output, and which axis it lacks; NULL with call->err set ---- */
 
-static inline int arg_result(struct kernel_call *call, int *axis, struct shape *shape)
+static inline struct tensor *arg_output(struct kernel_call *call, int *axis)
 {
     const struct shape *x = &call->in[0]->shape;
-    if (args_axis(call, 1, "dimension", x->rank, axis))
-        return call->err->code;
-    *shape = (struct shape){.rank = 0};
-    for (int i = 0; i < x->rank; i++)
-        if (i != *axis)
-            shape->dims[shape->rank++] = x->dims[i];
-    if (!x->dims[*axis] && shape_count(shape))
-        return kernel_fail(call, "dimension %d of %s has no elements", *axis, shape_text(x));
-    return 0;
-}
-
-/* ---- AddN ---- */
-
-/* Checks that all inputs have one shape. */
-static inline int addn_check_shapes(struct kernel_call *call)
-{
-    const struct shape *shape = &call->in[0]->shape;
-    for (int i = 1; i < call->n_in; i++)
-        if (!shape_equal(shape, &call->in[i]->shape))
-            return kernel_fail(call, "input %d is %s, those before %s", i,
-                               shape_text(&call->in[i]->shape), shape_text(shape));
-    return 0;
+    struct tensor *out = result_outputs(call, 1, 2);
+    if (!out || args_axis(call, 1, "dimension", x->rank, axis))
+        return NULL;
+    if (x->dims[*axis] || !tensor_count(out))
+        return out;
+    kernel_fail(call, "dimension %d of %s has no elements", *axis, shape_text(x));
+    return NULL;
 }
 
 /* ---- FusedElementwise, as its attributes describe it ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/band.h"
+#include "ops/array/results.h"
 
 /* The number of diagonals: all of them if it is negative. */
 static int64_t diagonals(const struct tensor *number, int64_t most)
@@ -8,18 +9,15 @@ static int64_t diagonals(const struct tensor *number, int64_t most)
     return n < 0 || n > most ? most : n;
 }
 
-int band_read(struct kernel_call *call, struct band *band)
+struct tensor *band_output(struct kernel_call *call, struct band *band)
 {
     const struct shape *in = &call->in[0]->shape;
-    if (in->rank < 2 || call->in[1]->shape.rank || call->in[2]->shape.rank)
-        return kernel_fail(call,
-                           "input must have at least rank 2 and the numbers be scalars, not "
-                           "%s, %s, %s",
-                           shape_text(in), shape_text(&call->in[1]->shape),
-                           shape_text(&call->in[2]->shape));
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out)
+        return NULL;
     band->rows = in->dims[in->rank - 2];
     band->columns = in->dims[in->rank - 1];
     band->lower = diagonals(call->in[1], band->rows);
     band->upper = diagonals(call->in[2], band->columns);
-    return 0;
+    return out;
 }

@@ -13,7 +13,7 @@ struct band {
     int64_t lower, upper; /* from 0 to the number of diagonals */
 };
 
-/* Reads and checks the band. Returns 0, or an error. */
-int band_read(struct kernel_call *call, struct band *band);
+/* Makes the output, and reads the band. NULL with call->err set. */
+struct tensor *band_output(struct kernel_call *call, struct band *band);
 
 #endif

@@ -12,9 +12,7 @@ static int run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct band band;
-    if (band_read(call, &band))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = band_output(call, &band);
     if (!out)
         return call->err->code;
     int64_t n = band.columns, count = n ? tensor_count(in) / n : 0;

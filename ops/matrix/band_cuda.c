@@ -14,10 +14,8 @@ static int run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     struct band band;
-    if (band_read(call, &band))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
-    if (!out)
+    struct tensor *out = band_output(call, &band);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_band launch = {.element_bytes = (int)dtype_bytes(in->type),
                                .n = tensor_count(in),

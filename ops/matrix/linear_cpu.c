@@ -196,7 +196,7 @@ static int run(struct kernel_call *call)
 {
     const struct linear_state *state = call->state;
     struct linear_sizes sizes;
-    if (linear_sizes_of(call, state->flags, &sizes))
+    if (linear_sizes_of(call, &sizes))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &sizes.result);
     if (!out)

@@ -69,7 +69,8 @@ static int prepare(struct kernel_setup *setup)
     if (plan->form->solver ? cuda_solver_open(d, setup->err) : cuda_blas_open(d, setup->err))
         return setup->err->code;
     if (!setup->shapes_known ||
-        !linear_sizes_for(plan->flags, &in[0].shape, setup->n_in > 1 ? &in[1].shape : NULL, &sizes))
+        !linear_sizes_for(&in[0].shape, setup->n_in > 1 ? &in[1].shape : NULL,
+                          &setup->out_types[0].shape, &sizes))
         return 0;
     if (find_workspace(cuda_device(setup->device), plan->form, sizes.n, in[0].type,
                        &plan->workspace, setup->err))
@@ -139,7 +140,7 @@ static int run(struct kernel_call *call)
                              .flags = plan->flags,
                              .a = call->in[0]->data,
                              .b = call->n_in > 1 ? call->in[1]->data : NULL};
-    if (linear_sizes_of(call, plan->flags, &job.sizes))
+    if (linear_sizes_of(call, &job.sizes))
         return call->err->code;
     struct tensor *out = kernel_alloc_nonempty(call, 0, &job.sizes.result);
     if (!out)

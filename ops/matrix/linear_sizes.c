@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/linear_sizes.h"
+#include "ops/array/results.h"
 
 #include <limits.h>
 
@@ -13,8 +14,7 @@ static bool flag(const struct node *node, const char *name)
 
 struct linear_flags linear_flags_of(const struct node *node)
 {
-    return (struct linear_flags){flag(node, "adjoint"), flag(node, "lower"),
-                                 node_is(node, "MatrixDeterminant")};
+    return (struct linear_flags){flag(node, "adjoint"), flag(node, "lower")};
 }
 
 static bool has_too_many_rows(const struct shape *a)
@@ -22,7 +22,7 @@ static bool has_too_many_rows(const struct shape *a)
     return a->dims[a->rank - 1] > ROWS_MAX;
 }
 
-bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
+bool linear_sizes_for(const struct shape *a, const struct shape *b, const struct shape *result,
                       struct linear_sizes *sizes)
 {
     int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
@@ -31,23 +31,17 @@ bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const st
     *sizes = (struct linear_sizes){.n = (int)n,
                                    .columns = (int)columns,
                                    .matrices = shape_count_of(a, 0, a->rank - 2),
-                                   .result = b ? *b : *a};
-    if (flags.scalars)
-        sizes->result.rank -= 2;
+                                   .result = *result};
     return true;
 }
 
-int linear_sizes_of(struct kernel_call *call, struct linear_flags flags, struct linear_sizes *sizes)
+int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes)
 {
     const struct shape *a = &call->in[0]->shape, *b = call->n_in > 1 ? &call->in[1]->shape : NULL;
-    if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
-        return kernel_fail(call, "matrices must be square, not %s", shape_text(a));
-    bool fits = !b || b->rank == a->rank;
-    for (int i = 0; fits && b && i < a->rank - 1; i++)
-        fits = a->dims[i] == b->dims[i];
-    if (!fits)
-        return kernel_fail(call, "operands do not fit: %s and %s", shape_text(a), shape_text(b));
-    if (!linear_sizes_for(flags, a, b, sizes))
+    struct shape result;
+    if (result_shapes(call, 0, 0, &result))
+        return call->err->code;
+    if (!linear_sizes_for(a, b, &result, sizes))
         return kernel_fail(call, "matrices %s are too large",
                            shape_text(has_too_many_rows(a) ? a : b));
     return 0;

@@ -10,7 +10,6 @@
 
 struct linear_flags {
     bool adjoint, lower; /* false if the op lacks the flag */
-    bool scalars;        /* the op computes a number per matrix */
 };
 
 struct linear_sizes {
@@ -23,12 +22,11 @@ struct linear_flags linear_flags_of(const struct node *node);
 
 /* Finds the sizes of operands with the matching shapes `a` and `b` (NULL: none). False: matrices
  * are too large. */
-bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
+bool linear_sizes_for(const struct shape *a, const struct shape *b, const struct shape *result,
                       struct linear_sizes *sizes);
 
 /* Finds the sizes of the call's one or two inputs; ERR_DATA if they do not fit, or are too large.
  * */
-int linear_sizes_of(struct kernel_call *call, struct linear_flags flags,
-                    struct linear_sizes *sizes);
+int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes);
 
 #endif

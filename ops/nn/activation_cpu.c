@@ -5,10 +5,10 @@
  * its blocks.
  */
 #include "base/memory.h"
+#include "ops/array/results.h"
 #include "ops/device/chain_cpu.h"
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/checks.h"
 
 struct activation_state {
     struct arrivals arrivals;      /* first */
@@ -65,9 +65,7 @@ static int run(struct kernel_call *call)
 {
     const struct activation_state *state = call->state;
     const void *data[2] = {NULL, NULL};
-    if (activation_check_shapes(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
     struct activation_work part = {state, data[0], data[1], out->data};

@@ -8,17 +8,6 @@
 
 #include "exec/device/kernel.h"
 
-/* ---- activations ---- */
-
-/* Checks equal shapes: gradients are not broadcast. */
-static inline int activation_check_shapes(struct kernel_call *call)
-{
-    if (call->n_in < 2 || shape_equal(&call->in[0]->shape, &call->in[1]->shape))
-        return 0;
-    return kernel_fail(call, "operands must have the same shape, not %s and %s",
-                       shape_text(&call->in[0]->shape), shape_text(&call->in[1]->shape));
-}
-
 /* ---- BiasAdd and BiasAddGrad ---- */
 
 /* Checks that input 0 has channels. */
@@ -49,9 +38,6 @@ struct lrn {
 
 void lrn_init(struct lrn *lrn, const struct node *node);
 
-/* ERR_DATA: the inputs are not images, or not of one shape. */
-int lrn_check(struct kernel_call *call);
-
 /* ---- batch normalization ---- */
 
 /* Forms of its kernels: with NORM_GRAD the first input is the incoming gradient. */
@@ -76,32 +62,13 @@ int norm_outputs(struct kernel_call *call, const struct shape *image, const int6
 /* Returns the channels of an image that was checked. */
 int64_t norm_channels(const struct norm *norm, const struct shape *image);
 
-/* ---- Softmax and cross entropies ---- */
-
-/* Finds the rows and their number of elements, n. */
-int softmax_rows_of(struct kernel_call *call, int64_t *rows, int64_t *n);
-
-/* The matrix that features and labels broadcast to; a check that class numbers fit the rows. */
-int cross_entropy_shape_of(struct kernel_call *call, struct shape *shape);
-int sparse_cross_entropy_check(struct kernel_call *call);
-
-/* Makes the outputs: the loss of each row of the matrix, and the backpropagated gradient. */
-int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape, struct tensor **loss,
-                          struct tensor **backprop);
-
 /* ---- TopKV2 and InTopK ---- */
 
-/* Finds the row length n, and k, which is read on the host, and checks them. ERR_DATA. */
-int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k);
-
-/* Makes both outputs of TopKV2. */
-int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
-                  struct tensor **indices);
+/* Makes both outputs of TopKV2, of rows that int32 can number. Returns the first, or NULL with
+ * call->err set. */
+struct tensor *top_k_outputs(struct kernel_call *call);
 
 /* prepare of InTopK, whose state is k, an int64_t. */
 int in_top_k_prepare(struct kernel_setup *setup);
-
-/* ERR_DATA: predictions are not a matrix, or targets not a vector of its rows. */
-int in_top_k_check(struct kernel_call *call);
 
 #endif

@@ -2,7 +2,7 @@
 #include "ops/nn/checks.h"
 
 #include "base/memory.h"
-#include "ops/array/args.h"
+#include "ops/array/results.h"
 #include "ops/nn/format.h"
 
 /* ---- local response normalization ---- */
@@ -13,18 +13,6 @@ void lrn_init(struct lrn *lrn, const struct node *node)
     lrn->bias = node_float(node, "bias");
     lrn->alpha = node_float(node, "alpha");
     lrn->beta = node_float(node, "beta");
-}
-
-int lrn_check(struct kernel_call *call)
-{
-    const struct shape *shape = &call->in[0]->shape;
-    if (shape->rank != 4)
-        return kernel_fail(call, "images must have rank 4, not %s", shape_text(shape));
-    for (int i = 1; i < call->n_in; i++)
-        if (!shape_equal(shape, &call->in[i]->shape))
-            return kernel_fail(call, "shapes must be equal, not %s and %s", shape_text(shape),
-                               shape_text(&call->in[i]->shape));
-    return 0;
 }
 
 /* ---- batch normalization ---- */
@@ -93,73 +81,16 @@ int norm_outputs(struct kernel_call *call, const struct shape *image, const int6
     return 0;
 }
 
-/* ---- Softmax and cross entropies ---- */
-
-int softmax_rows_of(struct kernel_call *call, int64_t *rows, int64_t *n)
-{
-    const struct shape *shape = &call->in[0]->shape;
-    if (!shape->rank)
-        return kernel_fail(call, "logits must have at least rank 1, not %s", shape_text(shape));
-    *n = shape->dims[shape->rank - 1];
-    *rows = *n ? shape_count(shape) / *n : 0;
-    return 0;
-}
-
-int cross_entropy_shape_of(struct kernel_call *call, struct shape *shape)
-{
-    const struct shape *features = &call->in[0]->shape, *labels = &call->in[1]->shape;
-    if (!shape_broadcast(features, labels, shape) || shape->rank != 2)
-        return kernel_fail(call, "features and labels must broadcast to a matrix, not %s and %s",
-                           shape_text(features), shape_text(labels));
-    return 0;
-}
-
-int sparse_cross_entropy_check(struct kernel_call *call)
-{
-    const struct shape *shape = &call->in[0]->shape, *labels = &call->in[1]->shape;
-    if (shape->rank != 2 || labels->rank != 1 || labels->dims[0] != shape->dims[0])
-        return kernel_fail(call,
-                           "features must be a matrix and labels a vector of its rows, not %s "
-                           "and %s",
-                           shape_text(shape), shape_text(labels));
-    return 0;
-}
-
-int cross_entropy_outputs(struct kernel_call *call, const struct shape *shape, struct tensor **loss,
-                          struct tensor **backprop)
-{
-    struct shape losses = shape_vector(shape->dims[0]);
-    *loss = kernel_alloc_output(call, 0, &losses);
-    *backprop = *loss ? kernel_alloc_output(call, 1, shape) : NULL;
-    return *backprop ? 0 : call->err->code;
-}
-
 /* ---- TopKV2 and InTopK ---- */
 
-int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k)
+struct tensor *top_k_outputs(struct kernel_call *call)
 {
-    const struct shape *shape = &call->in[0]->shape;
-    if (!shape->rank)
-        return kernel_fail(call, "input must have at least rank 1");
-    *n = shape->dims[shape->rank - 1];
-    if (*n > INT32_MAX)
-        return kernel_fail(call, "rows of %lld elements are too long", (long long)*n);
-    if (args_scalar(call, 1, "k", k))
-        return call->err->code;
-    if (*k < 0 || *k > *n)
-        return kernel_fail(call, "k is %lld, but rows have %lld elements", (long long)*k,
-                           (long long)*n);
-    return 0;
-}
-
-int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
-                  struct tensor **indices)
-{
-    struct shape shape = call->in[0]->shape;
-    shape.dims[shape.rank - 1] = k;
-    *values = kernel_alloc_output(call, 0, &shape);
-    *indices = *values ? kernel_alloc_output(call, 1, &shape) : NULL;
-    return *indices ? 0 : call->err->code;
+    const struct shape *in = &call->in[0]->shape;
+    struct tensor *values = result_outputs(call, 1, 2);
+    if (!values || in->dims[in->rank - 1] <= INT32_MAX)
+        return values;
+    kernel_fail(call, "rows of %lld elements are too long", (long long)in->dims[in->rank - 1]);
+    return NULL;
 }
 
 int in_top_k_prepare(struct kernel_setup *setup)
@@ -167,15 +98,4 @@ int in_top_k_prepare(struct kernel_setup *setup)
     int64_t *k = setup->state = mem_alloc(sizeof *k);
     *k = node_int(setup->node, "k");
     return 0;
-}
-
-int in_top_k_check(struct kernel_call *call)
-{
-    const struct shape *predictions = &call->in[0]->shape, *targets = &call->in[1]->shape;
-    if (predictions->rank == 2 && targets->rank == 1 && predictions->dims[0] == targets->dims[0])
-        return 0;
-    return kernel_fail(call,
-                       "predictions must be a matrix and targets a vector of its rows, "
-                       "not %s and %s",
-                       shape_text(predictions), shape_text(targets));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/array/results.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 #include "ops/nn/checks.h"
@@ -94,10 +95,8 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
-    if (lrn_check(call))
-        return call->err->code;
     const struct tensor *in = call->in[0];
-    struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     bool backward = call->n_in == 3;

@@ -6,6 +6,7 @@
 #include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
+#include "ops/array/results.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/checks.h"
@@ -73,10 +74,8 @@ static int lrn_run(struct kernel_call *call)
     const struct cuda_lrn_state *state = call->state;
     const struct tensor *in = call->in[0];
     bool backward = call->n_in == 3;
-    if (lrn_check(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &in->shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
     launch.x = call->in[backward]->data;

@@ -8,11 +8,11 @@
 
 #include "base/memory.h"
 #include "exec/device/step_block.h"
+#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
-#include "ops/nn/checks.h"
 
 #define LANES 16
 #define RUN 1024 /* elements added in their own type before a sum in double */
@@ -174,25 +174,24 @@ static int run_rows(struct kernel_call *call, struct softmax_rows *rows, int64_t
 
 static int softmax_run(struct kernel_call *call)
 {
-    struct softmax_rows rows = {.x = call->in[0]->data};
-    int64_t n = 0;
-    if (softmax_rows_of(call, &n, &rows.n))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    const struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
-    rows.y = out->data;
-    return run_rows(call, &rows, n);
+    struct softmax_rows rows = {
+        .n = out->shape.dims[out->shape.rank - 1], .x = call->in[0]->data, .y = out->data};
+    return run_rows(call, &rows, rows.n ? tensor_count(out) / rows.n : 0);
 }
 
-static int make_outputs(struct kernel_call *call, const struct shape *shape,
-                        struct softmax_rows *rows)
+/* Makes the loss of each row, and the gradient. */
+static int make_outputs(struct kernel_call *call, struct softmax_rows *rows)
 {
-    struct tensor *loss, *backprop;
-    if (cross_entropy_outputs(call, shape, &loss, &backprop))
+    const struct tensor *loss = result_outputs(call, 0, 0), *gradient = call->out[1];
+    if (!loss)
         return call->err->code;
-    *rows = (struct softmax_rows){
-        .n = shape->dims[1], .x = call->in[0]->data, .y = backprop->data, .loss = loss->data};
+    *rows = (struct softmax_rows){.n = gradient->shape.dims[1],
+                                  .x = call->in[0]->data,
+                                  .y = gradient->data,
+                                  .loss = loss->data};
     return 0;
 }
 
@@ -201,33 +200,27 @@ static int make_outputs(struct kernel_call *call, const struct shape *shape,
 static const void *broadcast_to(struct kernel_call *call, int input, const struct shape *shape)
 {
     const struct tensor *in = call->in[input];
-    const struct shape *has = &in->shape;
-    int64_t item = (int64_t)dtype_bytes(in->type);
-    if (shape_equal(has, shape) || !shape_count(shape))
+    if (shape_equal(&in->shape, shape) || !shape_count(shape))
         return in->data;
-    void *matrix = kernel_temporary(call, (size_t)(shape_count(shape) * item));
+    void *matrix = kernel_temporary(call, (size_t)shape_bytes(shape, in->type));
     if (!matrix)
         return NULL;
-    bool repeats_rows = has->rank < 2 || has->dims[0] == 1;
-    int64_t columns = has->rank ? has->dims[has->rank - 1] : 1;
-    struct strided s = {.item_bytes = (size_t)item};
-    strided_add(&s, shape->dims[0], shape->dims[1] * item, repeats_rows ? 0 : columns * item);
-    strided_add(&s, shape->dims[1], item, columns == 1 ? 0 : item);
+    struct strided s = strided_repeated(in, shape);
     strided_copy(&s, matrix, in->data, call->threads);
     return matrix;
 }
 
 static int cross_entropy_run(struct kernel_call *call)
 {
-    struct shape shape;
     struct softmax_rows rows;
-    if (cross_entropy_shape_of(call, &shape) || make_outputs(call, &shape, &rows))
+    if (make_outputs(call, &rows))
         return call->err->code;
-    rows.x = broadcast_to(call, 0, &shape);
-    rows.labels = broadcast_to(call, 1, &shape);
-    if (shape_count(&shape) && (!rows.x || !rows.labels))
+    const struct shape *shape = &call->out[1]->shape;
+    rows.x = broadcast_to(call, 0, shape);
+    rows.labels = broadcast_to(call, 1, shape);
+    if (shape_count(shape) && (!rows.x || !rows.labels))
         return call->err->code;
-    return run_rows(call, &rows, shape.dims[0]);
+    return run_rows(call, &rows, shape->dims[0]);
 }
 
 /* Reads class numbers as int64, and checks them. */
@@ -252,13 +245,10 @@ static int sparse_cross_entropy_run(struct kernel_call *call)
 {
     const struct shape *shape = &call->in[0]->shape;
     struct softmax_rows rows;
-    if (sparse_cross_entropy_check(call))
+    if (make_outputs(call, &rows))
         return call->err->code;
-    int64_t *classes = read_classes(call, shape->dims[0], shape->dims[1]);
-    if (!classes || make_outputs(call, shape, &rows))
-        return call->err->code;
-    rows.classes = classes;
-    return run_rows(call, &rows, shape->dims[0]);
+    rows.classes = read_classes(call, shape->dims[0], shape->dims[1]);
+    return rows.classes ? run_rows(call, &rows, shape->dims[0]) : call->err->code;
 }
 
 const struct kernel_code kernel_softmax = {.prepare = prepare, .run = softmax_run};

@@ -6,11 +6,10 @@
 #include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/launchers_cuda.h"
+#include "ops/array/results.h"
+#include "ops/array/strided.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/broadcast_cuda.h"
-#include "ops/nn/checks.h"
 
 /* ---- Softmax, LogSoftmax ---- */
 
@@ -60,15 +59,16 @@ static int softmax_run(struct kernel_call *call)
 {
     const struct cuda_softmax_state *state = call->state;
     const struct tensor *x = call->in[0];
-    struct cuda_softmax launch = {.form = state->form, .type = cuda_type_of(x->type), .x = x->data};
-    if (softmax_rows_of(call, &launch.rows, &launch.n))
+    const struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
-    if (!out)
-        return call->err->code;
-    if (!launch.rows)
-        return KERNEL_DONE;
-    launch.y = out->data;
+    int64_t n = out->shape.dims[out->shape.rank - 1];
+    struct cuda_softmax launch = {.form = state->form,
+                                  .type = cuda_type_of(x->type),
+                                  .rows = tensor_count(out) / n,
+                                  .n = n,
+                                  .x = x->data,
+                                  .y = out->data};
     return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }
 
@@ -109,36 +109,28 @@ static int entropy_prepare(struct kernel_setup *setup)
 static int spread(struct kernel_call *call, const struct tensor *in, const struct shape *shape,
                   char **scratch, const void **matrix)
 {
-    struct cuda_strided_copy launch = {.element_bytes = (int)dtype_bytes(in->type), .rank = 2};
-    struct cuda_broadcast walk;
+    void *copy = *scratch;
     *matrix = in->data;
     if (!is_repeated(&in->shape, shape))
         return KERNEL_ENQUEUED;
-    cuda_broadcast_plan(&walk, shape, (const struct shape *const[]){&in->shape}, 1);
-    for (int i = 0; i < 2; i++) {
-        launch.dims[i] = shape->dims[i];
-        launch.from_strides[i] = walk.strides[0][i];
-    }
-    launch.to_strides[0] = shape->dims[1];
-    launch.to_strides[1] = 1;
-    launch.from = in->data;
-    *matrix = launch.to = *scratch;
+    struct strided s = strided_repeated(in, shape);
+    *matrix = copy;
     *scratch += matrix_bytes(shape, in->type);
-    return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
+    return strided_move(call, &s, copy, in->data);
 }
 
 /* Describes a launch with its outputs allocated. */
 static int describe(struct kernel_call *call, enum cuda_softmax_form form,
-                    const struct shape *shape, struct cuda_softmax *launch)
+                    struct cuda_softmax *launch)
 {
     const struct tensor *x = call->in[0], *labels = call->in[1];
-    struct tensor *loss, *backprop;
-    if (cross_entropy_outputs(call, shape, &loss, &backprop))
+    const struct tensor *loss = result_outputs(call, 0, 0), *backprop = call->out[1];
+    if (!loss)
         return call->err->code;
     *launch = (struct cuda_softmax){.form = form,
                                     .type = cuda_type_of(x->type),
-                                    .rows = shape->dims[0],
-                                    .n = shape->dims[1],
+                                    .rows = backprop->shape.dims[0],
+                                    .n = backprop->shape.dims[1],
                                     .x = x->data,
                                     .labels = labels->data,
                                     .wide_classes = labels->type == INT64,
@@ -150,20 +142,20 @@ static int describe(struct kernel_call *call, enum cuda_softmax_form form,
 
 static int entropy_run(struct kernel_call *call)
 {
-    struct shape shape;
     struct cuda_softmax launch;
-    if (cross_entropy_shape_of(call, &shape) || describe(call, CUDA_CROSS_ENTROPY, &shape, &launch))
+    if (describe(call, CUDA_CROSS_ENTROPY, &launch))
         return call->err->code;
     if (!launch.rows)
         return KERNEL_DONE;
     const struct tensor *x = call->in[0], *labels = call->in[1];
-    size_t bytes = broadcast_scratch(&x->shape, &labels->shape, &shape, x->type);
+    const struct shape *shape = &call->out[1]->shape;
+    size_t bytes = broadcast_scratch(&x->shape, &labels->shape, shape, x->type);
     char *scratch = cuda_scratch(call, bytes);
     if (bytes && !scratch)
         return call->err->code;
-    int code = spread(call, x, &shape, &scratch, &launch.x);
+    int code = spread(call, x, shape, &scratch, &launch.x);
     if (code == KERNEL_ENQUEUED)
-        code = spread(call, labels, &shape, &scratch, &launch.labels);
+        code = spread(call, labels, shape, &scratch, &launch.labels);
     if (code == KERNEL_ENQUEUED)
         code = cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
     return code;
@@ -179,8 +171,7 @@ static int sparse_prepare(struct kernel_setup *setup)
 static int sparse_run(struct kernel_call *call)
 {
     struct cuda_softmax launch;
-    if (sparse_cross_entropy_check(call) ||
-        describe(call, CUDA_SPARSE_CROSS_ENTROPY, &call->in[0]->shape, &launch))
+    if (describe(call, CUDA_SPARSE_CROSS_ENTROPY, &launch))
         return call->err->code;
     if (!launch.rows)
         return KERNEL_DONE;

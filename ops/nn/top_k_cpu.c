@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/array/results.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/checks.h"
 
@@ -90,12 +91,15 @@ static int top_k_run(struct kernel_call *call)
                                       [INT64] = row_int64_t,
                                       [UINT64] = row_uint64_t};
     const struct tensor *in = call->in[0];
-    struct top_k_rows w = {.in = in->data};
-    struct tensor *values, *indices;
-    if (top_k_check(call, &w.n, &w.k) || top_k_outputs(call, w.k, &values, &indices))
+    const struct tensor *values = top_k_outputs(call);
+    if (!values)
         return call->err->code;
-    w.values = values->data;
-    w.indices = indices->data;
+    int last = in->shape.rank - 1;
+    struct top_k_rows w = {.in = in->data,
+                           .n = in->shape.dims[last],
+                           .k = values->shape.dims[last],
+                           .values = values->data,
+                           .indices = call->out[1]->data};
     struct top_k_work part = {&w, loops[in->type]};
     parallel_for(call->threads, w.k ? tensor_count(values) / w.k : 0,
                  PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, top_k_part, &part);
@@ -122,9 +126,7 @@ IN_TOP_K(double)
 static int in_top_k_run(struct kernel_call *call)
 {
     const struct tensor *predictions = call->in[0], *targets = call->in[1];
-    if (in_top_k_check(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &targets->shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     int64_t n = predictions->shape.dims[1], k = *(const int64_t *)call->state;

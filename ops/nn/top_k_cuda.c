@@ -4,31 +4,32 @@
  */
 #include "ops/nn/launchers_cuda.h"
 
+#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/checks.h"
 
 static int top_k_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct cuda_top_k launch = {.type = cuda_type_of(x->type), .x = x->data};
-    struct tensor *values, *indices;
-    if (top_k_check(call, &launch.n, &launch.k) || top_k_outputs(call, launch.k, &values, &indices))
+    const struct tensor *values = top_k_outputs(call);
+    if (!values || !tensor_count(values))
         return call->err->code;
-    if (!tensor_count(values))
-        return KERNEL_DONE;
-    launch.rows = tensor_count(values) / launch.k;
-    launch.values = values->data;
-    launch.indices = indices->data;
+    int last = x->shape.rank - 1;
+    struct cuda_top_k launch = {.type = cuda_type_of(x->type),
+                                .rows = tensor_count(x) / x->shape.dims[last],
+                                .n = x->shape.dims[last],
+                                .k = values->shape.dims[last],
+                                .x = x->data,
+                                .values = values->data,
+                                .indices = call->out[1]->data};
     return cuda_launched(call, cuda_top_k(&launch, cuda_compute(call)));
 }
 
 static int in_top_k_run(struct kernel_call *call)
 {
     const struct tensor *predictions = call->in[0], *targets = call->in[1];
-    if (in_top_k_check(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &targets->shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_in_top_k launch = {.type = cuda_type_of(predictions->type),
                                    .rows = predictions->shape.dims[0],

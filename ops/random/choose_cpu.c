@@ -51,18 +51,16 @@ const struct kernel_code kernel_random_shuffle = {.prepare = random_prepare, .ru
 static int multinomial_run(struct kernel_call *call)
 {
     const struct tensor *logits = call->in[0];
-    int64_t n_samples = 0;
-    if (multinomial_check(call, &n_samples))
+    struct tensor *out = multinomial_output(call);
+    if (!out)
         return call->err->code;
-    int64_t n = logits->shape.dims[1];
-    struct shape shape = shape_matrix(logits->shape.dims[0], n_samples);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    int64_t n = logits->shape.dims[1], n_samples = out->shape.dims[1];
     double *sums = kernel_temporary(call, ((size_t)n + 1) * sizeof *sums);
-    if (!out || !sums)
+    if (!sums)
         return call->err->code;
     struct philox_stream stream = random_stream(call);
     int64_t *classes = out->data;
-    for (int64_t row = 0; n_samples > 0 && row < shape.dims[0]; row++) {
+    for (int64_t row = 0; n_samples > 0 && row < out->shape.dims[0]; row++) {
         /* sums[k] = sum of exp(logit - largest) over classes 0 to k. */
         double largest = -INFINITY, sum = 0;
         for (int64_t k = 0; k < n; k++)

@@ -81,18 +81,14 @@ static int multinomial_prepare(struct kernel_setup *setup)
 static int multinomial_run(struct kernel_call *call)
 {
     const struct tensor *logits = call->in[0];
-    int64_t samples = 0;
-    if (multinomial_check(call, &samples))
-        return call->err->code;
-    struct shape shape = shape_matrix(logits->shape.dims[0], samples);
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
+    struct tensor *out = multinomial_output(call);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_multinomial launch = {.place = cuda_random_place_of(call, call->state),
                                       .type = cuda_type_of(logits->type),
-                                      .rows = shape.dims[0],
+                                      .rows = out->shape.dims[0],
                                       .classes = logits->shape.dims[1],
-                                      .samples = samples,
+                                      .samples = out->shape.dims[1],
                                       .logits = logits->data,
                                       .out = out->data,
                                       .fault = cuda_fault_of(call, 0)};

@@ -5,6 +5,7 @@
 #include "graph/worker_attr.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
+#include "ops/array/results.h"
 
 struct random_seeds random_seeds_of(const struct node *node)
 {
@@ -45,16 +46,12 @@ int random_range(struct kernel_call *call, int64_t *low, uint64_t *size)
     return 0;
 }
 
-int multinomial_check(struct kernel_call *call, int64_t *n_samples)
+struct tensor *multinomial_output(struct kernel_call *call)
 {
     const struct shape *logits = &call->in[0]->shape;
-    if (args_scalar(call, 1, "num_samples", n_samples))
-        return call->err->code;
-    if (logits->rank != 2)
-        return kernel_fail(call, "logits must be a matrix, not %s", shape_text(logits));
-    if (*n_samples < 0)
-        return kernel_fail(call, "num_samples is negative: %" PRId64, *n_samples);
-    if (logits->dims[1] == 0 && logits->dims[0] > 0 && *n_samples > 0)
-        return kernel_fail(call, "there are no classes: logits are %s", shape_text(logits));
-    return 0;
+    struct tensor *out = result_outputs(call, 1, 2);
+    if (!out || logits->dims[1] || !tensor_count(out))
+        return out;
+    kernel_fail(call, "there are no classes: logits are %s", shape_text(logits));
+    return NULL;
 }

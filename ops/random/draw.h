@@ -26,8 +26,8 @@ struct tensor *random_output(struct kernel_call *call);
 /* Reads inputs 1 and 2 as a range of integers: the first, and how many there are. */
 int random_range(struct kernel_call *call, int64_t *low, uint64_t *size);
 
-/* Reads num_samples on the host. ERR_DATA: it is negative, or logits are not a matrix, or have no
- * classes to choose from. */
-int multinomial_check(struct kernel_call *call, int64_t *n_samples);
+/* Makes the output of Multinomial; NULL with call->err set, also if logits have no classes to
+ * choose from. */
+struct tensor *multinomial_output(struct kernel_call *call);
 
 #endif

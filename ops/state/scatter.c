@@ -4,6 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/array/reshape.h"
 #include "ops/lacking.h"
 
 #define NO_GRADIENT "it changes a variable"
@@ -16,9 +17,9 @@ static int scatter_shape(struct infer *infer)
     infer->out[0] = *ref;
     if (code || ref->rank < 0 || indices->rank < 0)
         return code;
-    struct shape wanted = *indices;
-    for (int i = 1; i < ref->rank && wanted.rank < SHAPE_RANK_MAX; i++)
-        wanted.dims[wanted.rank++] = ref->dims[i];
+    struct shape wanted;
+    if (reshape_join(indices, ref, 1, &wanted, infer->err))
+        return infer->err->code;
     if (!shape_compatible(&wanted, updates))
         return infer_fail(infer, "updates must be %s (indices, then a row of ref), not %s",
                           shape_text(&wanted), shape_text(updates));

@@ -29,12 +29,4 @@ int assign_finish(struct kernel_call *call, int result);
 /* The state is the limit, an int64_t. */
 int count_up_to_prepare(struct kernel_setup *setup);
 
-/* Checks that the variable is a scalar; returns 0, or an error. */
-int count_up_to_check(struct kernel_call *call);
-
-/* ---- rows ---- */
-
-/* Checks that the updates are rows of the variable, one per index. */
-int scatter_check_shapes(struct kernel_call *call);
-
 #endif

@@ -100,13 +100,13 @@ static int count_run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
     int64_t limit = *(const int64_t *)call->state;
-    if (count_up_to_check(call))
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out)
         return call->err->code;
     int64_t value = tensor_get_int64(&variable->value, 0);
     if (value >= limit)
         return kernel_fault(call, &(struct fault){.code = FAULT_LIMIT, .limit = limit});
-    struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
-    if (!out || variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, call->err))
+    if (variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, call->err))
         return call->err->code;
     tensor_set_int64(out, 0, value);
     tensor_set_int64(&variable->value, 0, value + 1);
@@ -136,9 +136,9 @@ static int read_input(struct kernel_call *call, int i, struct tensor *t)
 static int run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
-    struct shape shape = variable->value.shape;
+    struct shape shape;
     struct tensor indices, updates;
-    if (scatter_check_shapes(call) || rows_check(call, 1, shape.dims[0]) ||
+    if (result_shapes(call, 0, 0, &shape) || rows_check(call, 1, shape.dims[0]) ||
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err) ||
         read_input(call, 1, &indices) || read_input(call, 2, &updates))
         return call->err->code;

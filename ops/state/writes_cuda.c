@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "exec/state/variable.h"
 #include "ops/array/launchers_cuda.h"
+#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/state/launchers_cuda.h"
 #include "ops/state/writes.h"
@@ -57,9 +58,7 @@ const struct kernel_code kernel_cuda_assign_sub = {.run = update_run, .form = CU
 static int count_run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
-    if (count_up_to_check(call))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &SHAPE_SCALAR);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out || variable_prepare_write(variable, &SHAPE_SCALAR, VARIABLE_UPDATE, call->err))
         return call->err->code;
     struct cuda_count_up_to launch = {.type = cuda_type_of(out->type),
@@ -146,9 +145,9 @@ static int write_rows(struct kernel_call *call)
 static int run(struct kernel_call *call)
 {
     struct variable *variable = call->refs[0];
-    struct shape shape = variable->value.shape;
+    struct shape shape;
     int code = KERNEL_DONE;
-    if (scatter_check_shapes(call) ||
+    if (result_shapes(call, 0, 0, &shape) ||
         variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
         return call->err->code;
     if (tensor_count(call->in[1]))

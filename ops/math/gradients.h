@@ -69,6 +69,16 @@ static inline struct edge grad_select(struct grad *g, struct edge condition, str
     return build_op(&g->b, "Select", inputs, 3, NULL, 0);
 }
 
+/* "Cumsum" or "Cumprod" of x along an axis */
+static inline struct edge grad_scan(struct grad *g, const char *op, struct edge x, struct edge axis,
+                                    bool exclusive, bool reverse)
+{
+    const struct attr attrs[] = {{"exclusive", attr_bool(exclusive)},
+                                 {"reverse", attr_bool(reverse)}};
+    const struct edge inputs[] = {x, axis};
+    return build_op(&g->b, op, inputs, 2, attrs, 2);
+}
+
 /* Makes a helper that needs only forward values wait for the incoming gradient: computed early, its
  * result would occupy memory for the whole forward pass. */
 static inline struct edge grad_late(struct grad *g, const char *op, struct edge x,

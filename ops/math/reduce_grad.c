@@ -142,11 +142,9 @@ static struct permutation static_permutation(struct build *b, unsigned axes, int
 }
 
 /* Sums, for each element of a vector, the elements before it. */
-static struct edge sums_before(struct build *b, struct edge vector)
+static struct edge sums_before(struct grad *g, struct edge vector)
 {
-    struct attr exclusive = {"exclusive", attr_bool(true)};
-    struct edge inputs[] = {vector, int_scalar(b, 0)};
-    return build_op(b, "Cumsum", inputs, 2, &exclusive, 1);
+    return grad_scan(g, "Cumsum", vector, int_scalar(&g->b, 0), true, false);
 }
 
 /* A reduced axis' position is the number of reduced axes before it; another axis' is the number of
@@ -157,17 +155,15 @@ static struct permutation dynamic_permutation(struct grad *g)
     struct edge mask = axis_mask(g);
     struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
     struct edge n_reduced = build_binary(b, "Sum", mask, int_scalar(b, 0));
-    struct edge place = build_binary(b, "Add", n_reduced, sums_before(b, others));
+    struct edge place = build_binary(b, "Add", n_reduced, sums_before(g, others));
     struct edge back =
-        build_binary(b, "Add", grad_mul(g, mask, sums_before(b, mask)), grad_mul(g, others, place));
+        build_binary(b, "Add", grad_mul(g, mask, sums_before(g, mask)), grad_mul(g, others, place));
     return (struct permutation){build_unary(b, "InvertPermutation", back), back};
 }
 
 static struct edge exclusive_product(struct grad *g, struct edge x, bool reverse)
 {
-    struct attr attrs[] = {{"exclusive", attr_bool(true)}, {"reverse", attr_bool(reverse)}};
-    struct edge inputs[] = {x, int_scalar(&g->b, 0)};
-    return build_op(&g->b, "Cumprod", inputs, 2, attrs, 2);
+    return grad_scan(g, "Cumprod", x, int_scalar(&g->b, 0), true, reverse);
 }
 
 static struct edge vector_product(struct build *b, struct edge vector)

@@ -8,25 +8,15 @@
 
 static int scan_shape(struct infer *infer)
 {
-    const struct shape *x = infer_shape(infer, 0);
-    int64_t value;
     int axis;
-    if (infer_scalar(infer, 1))
-        return infer->err->code;
-    if (x->rank != SHAPE_UNKNOWN && infer_value_int(infer, 1, &value) &&
-        !shape_axis(value, x->rank, &axis))
-        return infer_fail(infer, "axis %lld is outside [%d, %d)", (long long)value, -x->rank,
-                          x->rank);
-    infer->out[0] = *x;
-    return 0;
+    infer->out[0] = *infer_shape(infer, 0);
+    return infer_axis(infer, 1, infer->out[0].rank, &axis);
 }
 
 static struct edge opposite_sum(struct grad *g, struct edge x)
 {
-    struct attr attrs[] = {{"exclusive", attr_bool(node_bool(g->node, "exclusive"))},
-                           {"reverse", attr_bool(!node_bool(g->node, "reverse"))}};
-    struct edge inputs[] = {x, grad_input(g, 1)};
-    return build_op(&g->b, "Cumsum", inputs, 2, attrs, 2);
+    return grad_scan(g, "Cumsum", x, grad_input(g, 1), node_bool(g->node, "exclusive"),
+                     !node_bool(g->node, "reverse"));
 }
 
 static void cumsum_gradient(struct grad *g)
@@ -36,10 +26,7 @@ static void cumsum_gradient(struct grad *g)
 
 static struct edge scan_along(struct grad *g, const char *op, struct edge x, bool exclusive)
 {
-    struct attr attrs[] = {{"exclusive", attr_bool(exclusive)},
-                           {"reverse", attr_bool(node_bool(g->node, "reverse"))}};
-    struct edge inputs[] = {x, grad_input(g, 1)};
-    return build_op(&g->b, op, inputs, 2, attrs, 2);
+    return grad_scan(g, op, x, grad_input(g, 1), exclusive, node_bool(g->node, "reverse"));
 }
 
 /* Before a line's first zero: the sum of the products that contain the element, divided by it. At

@@ -45,18 +45,12 @@ static __global__ void decode_top(const struct cuda_decode call)
     }
 }
 
-static unsigned blocks_of(const struct cuda_code *code)
-{
-    return cuda_blocks(code->groups * (code->kind == CUDA_CODE_TOP ? CUDA_BLOCK : code->group));
-}
-
 extern "C" int cuda_decode(const struct cuda_decode *call, struct CUstream_st *stream)
 {
-    if (!call->code.groups)
-        return 0;
-    if (call->code.kind == CUDA_CODE_TOP)
-        return CUDA_LAUNCH(decode_top, blocks_of(&call->code), CUDA_BLOCK, 0, stream, *call);
-    return CUDA_LAUNCH(decode, blocks_of(&call->code), CUDA_BLOCK, 0, stream, *call);
+    const struct cuda_code *code = &call->code;
+    if (code->kind == CUDA_CODE_TOP)
+        return CUDA_LAUNCH_EACH(decode_top, code->groups * CUDA_BLOCK, stream, *call);
+    return CUDA_LAUNCH_EACH(decode, code->groups * code->group, stream, *call);
 }
 
 /* ---- quantization error ---- */
@@ -109,10 +103,8 @@ static __global__ void lose_top(const struct cuda_lose call)
 extern "C" int cuda_lose(const struct cuda_lose *call, struct CUstream_st *stream)
 {
     const struct cuda_code *code = &call->code;
-    if (!code->groups)
-        return 0;
     if (code->kind != CUDA_CODE_TOP)
-        return CUDA_LAUNCH(lose, blocks_of(code), CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH_EACH(lose, code->groups * code->group, stream, *call);
     int result = CUDA_LAUNCH_EACH(check_top, code->groups * code->keep, stream, *call);
-    return result ? result : CUDA_LAUNCH(lose_top, blocks_of(code), CUDA_BLOCK, 0, stream, *call);
+    return result ? result : CUDA_LAUNCH_EACH(lose_top, code->groups * CUDA_BLOCK, stream, *call);
 }

@@ -199,7 +199,5 @@ static __global__ void encode(const struct cuda_encode call)
 
 extern "C" int cuda_encode(const struct cuda_encode *call, struct CUstream_st *stream)
 {
-    if (!call->code.groups)
-        return 0;
     return CUDA_LAUNCH_EACH(encode, call->code.groups * CUDA_BLOCK, stream, *call);
 }

@@ -30,13 +30,12 @@ static __global__ void check_numerics(const struct cuda_check_numerics call)
 extern "C" int cuda_check_numerics(const struct cuda_check_numerics *call,
                                    struct CUstream_st *stream)
 {
-    if (!call->n)
-        return 0;
     return launch_by_float(call->type, [&](auto e) {
         typedef typename decltype(e)::type T;
         constexpr int N = 16 / sizeof(T);
         if (is_aligned(call->x, 16))
-            return CUDA_LAUNCH_EACH((check_numerics<T, N>), call->n / N, stream, *call);
+            return CUDA_LAUNCH_EACH((check_numerics<T, N>), pack_count(call->n, true, N), stream,
+                                    *call);
         else
             return CUDA_LAUNCH_EACH((check_numerics<T, 1>), call->n, stream, *call);
     });

@@ -27,8 +27,6 @@ static int launch_gather(const struct cuda_gather *call, struct CUstream_st *str
     constexpr int N = 16 / sizeof(T);
     int64_t count = call->indices.n * (call->columns ? call->columns : 1);
     bool packs = call->columns % N == 0 && is_aligned(call->table, 16) && is_aligned(call->out, 16);
-    if (!count)
-        return 0;
     if (packs)
         return CUDA_LAUNCH_EACH((gather<T, N>), count / N, stream, *call);
     return CUDA_LAUNCH_EACH((gather<T, 1>), count, stream, *call);
@@ -50,8 +48,6 @@ template <typename T>
 static int launch_one_hot(const struct cuda_one_hot *call, struct CUstream_st *stream)
 {
     int64_t count = call->outer * call->depth * call->inner;
-    if (!count)
-        return 0;
     return CUDA_LAUNCH_EACH(one_hot<T>, count, stream, *call);
 }
 

@@ -31,8 +31,6 @@ static int launch_moves(const struct cuda_row_moves *call, struct CUstream_st *s
 
 extern "C" int cuda_move_rows(const struct cuda_row_moves *call, struct CUstream_st *stream)
 {
-    if (!call->n || !call->columns)
-        return 0;
     return launch_by_size(call->element_bytes, [&](auto e) {
         return launch_moves<typename decltype(e)::type>(call, stream);
     });

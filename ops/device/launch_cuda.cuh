@@ -43,9 +43,9 @@ static inline unsigned cuda_blocks(int64_t n)
     return blocks < 1 ? 1 : blocks > CUDA_GRID_MAX ? CUDA_GRID_MAX : static_cast<unsigned>(blocks);
 }
 
-/* Starts a kernel with a thread for each of n items, or fewer that take turns. */
+/* Starts a kernel with a thread for each of n items, or fewer that take turns; nothing for none. */
 #define CUDA_LAUNCH_EACH(kernel, n, stream, ...)                                                   \
-    CUDA_LAUNCH(kernel, cuda_blocks(n), CUDA_BLOCK, 0, stream, __VA_ARGS__)
+    ((n) > 0 ? CUDA_LAUNCH(kernel, cuda_blocks(n), CUDA_BLOCK, 0, stream, __VA_ARGS__) : 0)
 
 static __device__ __forceinline__ int64_t thread_index()
 {

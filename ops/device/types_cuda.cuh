@@ -62,6 +62,24 @@ template <typename T> struct limits_of {
     static constexpr T most = std::numeric_limits<T>::max();
 };
 
+/* Calls `body` for packs of N elements, if they are aligned, and for the single elements that are
+ * left: with their number, as a std::integral_constant, and the first one. */
+template <int N, typename Body>
+DEVICE_INLINE void each_pack(int64_t n, bool packs, const Body &body)
+{
+    int64_t done = packs ? n / N * N : 0;
+    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
+        body(std::integral_constant<int, N>(), i);
+    for (int64_t i = done + thread_index(); i < n; i += thread_count())
+        body(std::integral_constant<int, 1>(), i);
+}
+
+/* On the host: the threads that are useful to each_pack. */
+static inline int64_t pack_count(int64_t n, bool packs, int each)
+{
+    return packs ? (n + each - 1) / each : n;
+}
+
 /* ---- errors ---- */
 
 /* The code itself is the lock: the thread that puts the mark into it writes the rest. Only threads

@@ -23,29 +23,22 @@ template <bool max, typename W> DEVICE_INLINE bool goes_before(best<W> a, best<W
     return a.at < b.at;
 }
 
-template <typename T> struct arg_args {
-    cuda_lines lines;
-    const T *x;
-    void *y;
-    bool narrow;
-};
-
-template <typename T> DEVICE_INLINE void put(const arg_args<T> &args, int64_t line, int64_t at)
+DEVICE_INLINE void put(const struct cuda_arg &call, int64_t line, int64_t at)
 {
-    if (args.narrow)
-        static_cast<int32_t *>(args.y)[line] = static_cast<int32_t>(at);
+    if (call.narrow)
+        static_cast<int32_t *>(call.y)[line] = static_cast<int32_t>(at);
     else
-        static_cast<int64_t *>(args.y)[line] = at;
+        static_cast<int64_t *>(call.y)[line] = at;
 }
 
-template <bool max, typename T> static __global__ void arg_by_warps(const arg_args<T> args)
+template <bool max, typename T> static __global__ void arg_by_warps(const struct cuda_arg call)
 {
     int lane = threadIdx.x % CUDA_WARP;
     int64_t warps = thread_count() / CUDA_WARP;
-    for (int64_t line = thread_index() / CUDA_WARP; line < args.lines.outer; line += warps) {
-        const T *x = args.x + line * args.lines.n;
+    for (int64_t line = thread_index() / CUDA_WARP; line < call.lines.outer; line += warps) {
+        const T *x = static_cast<const T *>(call.x) + line * call.lines.n;
         best<wide<T>> mine = {wide<T>(), -1};
-        for (int64_t i = lane; i < args.lines.n; i += CUDA_WARP) {
+        for (int64_t i = lane; i < call.lines.n; i += CUDA_WARP) {
             best<wide<T>> next = {widen(x[i]), i};
             mine = goes_before<max>(mine, next) ? mine : next;
         }
@@ -55,35 +48,33 @@ template <bool max, typename T> static __global__ void arg_by_warps(const arg_ar
             mine = goes_before<max>(mine, other) ? mine : other;
         }
         if (lane == 0)
-            put(args, line, mine.at);
+            put(call, line, mine.at);
     }
 }
 
-template <bool max, typename T> static __global__ void arg_by_threads(const arg_args<T> args)
+template <bool max, typename T> static __global__ void arg_by_threads(const struct cuda_arg call)
 {
-    const cuda_lines lines = args.lines;
+    const cuda_lines lines = call.lines;
     for (int64_t i = thread_index(); i < lines.outer * lines.inner; i += thread_count()) {
         int64_t outer = i / lines.inner;
-        const T *x = args.x + outer * lines.n * lines.inner + (i - outer * lines.inner);
+        const T *x = static_cast<const T *>(call.x) + outer * lines.n * lines.inner +
+                     (i - outer * lines.inner);
         best<wide<T>> mine = {widen(x[0]), 0};
         for (int64_t k = 1; k < lines.n; k++) {
             best<wide<T>> next = {widen(x[k * lines.inner]), k};
             mine = goes_before<max>(mine, next) ? mine : next;
         }
-        put(args, i, mine.at);
+        put(call, i, mine.at);
     }
 }
 
 template <bool max, typename T>
 static int launch(const struct cuda_arg *call, struct CUstream_st *stream)
 {
-    arg_args<T> args = {call->lines, static_cast<const T *>(call->x), call->y, call->narrow};
     int64_t lines = call->lines.outer * call->lines.inner;
-    if (!lines)
-        return 0;
     if (call->lines.inner == 1)
-        return CUDA_LAUNCH_EACH((arg_by_warps<max, T>), lines * CUDA_WARP, stream, args);
-    return CUDA_LAUNCH_EACH((arg_by_threads<max, T>), lines, stream, args);
+        return CUDA_LAUNCH_EACH((arg_by_warps<max, T>), lines * CUDA_WARP, stream, *call);
+    return CUDA_LAUNCH_EACH((arg_by_threads<max, T>), lines, stream, *call);
 }
 
 extern "C" int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream)

@@ -45,27 +45,23 @@ template <typename To, typename From> DEVICE_INLINE To convert(From x)
 template <typename From, typename To>
 static __global__ void cast(int64_t n, const From *__restrict__ x, To *__restrict__ y, bool packs)
 {
-    constexpr int N = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
-    int64_t done = packs ? n / N * N : 0;
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N) {
+    constexpr int most = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
+    each_pack<most>(n, packs, [&](auto width, int64_t i) {
+        constexpr int N = decltype(width)::value;
         pack<From, N> from = load_pack<N>(x + i);
         pack<To, N> to;
         for (int k = 0; k < N; k++)
             to.at[k] = convert<To>(from.at[k]);
         store_pack(y + i, to);
-    }
-    for (int64_t i = done + thread_index(); i < n; i += thread_count())
-        y[i] = convert<To>(x[i]);
+    });
 }
 
 template <typename From, typename To>
 static int launch(const struct cuda_cast *call, struct CUstream_st *stream)
 {
     constexpr int N = 16 / (sizeof(From) > sizeof(To) ? sizeof(From) : sizeof(To));
-    if (!call->n)
-        return 0;
     bool packs = is_aligned(call->x, N * sizeof(From)) && is_aligned(call->y, N * sizeof(To));
-    return CUDA_LAUNCH_EACH((cast<From, To>), packs ? call->n / N : call->n, stream, call->n,
+    return CUDA_LAUNCH_EACH((cast<From, To>), pack_count(call->n, packs, N), stream, call->n,
                             static_cast<const From *>(call->x), static_cast<To *>(call->y), packs);
 }
 

@@ -51,8 +51,8 @@ static int binary_run(struct kernel_call *call)
     struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
-    cuda_broadcast_plan(&launch.walk, &out->shape,
-                        (const struct shape *const[]){&x->shape, &y->shape}, 2);
+    broadcast_plan(&launch.walk, &out->shape, (const struct shape *const[]){&x->shape, &y->shape},
+                   2);
     launch.out = out->data;
     return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
 }
@@ -109,8 +109,8 @@ static int select_run(struct kernel_call *call)
                                  .t = t->data,
                                  .e = e->data,
                                  .out = out->data};
-    cuda_broadcast_plan(&launch.walk, &out->shape,
-                        (const struct shape *const[]){&seen, &t->shape, &e->shape}, 3);
+    broadcast_plan(&launch.walk, &out->shape,
+                   (const struct shape *const[]){&seen, &t->shape, &e->shape}, 3);
     return cuda_launched(call, cuda_select(&launch, cuda_compute(call)));
 }
 

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ops/math/broadcast_cuda.h"
+#include "ops/device/launch_cuda.h"
+#include "ops/math/broadcast.h"
 
 /* ---- elementwise ----
  *
@@ -22,7 +23,7 @@ struct cuda_unary {
 };
 
 struct cuda_binary {
-    struct cuda_broadcast walk;
+    struct broadcast walk;
     const void *x, *y;
     void *out;               /* of the same type; for comparisons: booleans */
     struct cuda_fault fault; /* FAULT_DIVISION, FAULT_POWER of integers */
@@ -70,7 +71,7 @@ CUDA_C int cuda_fused(const struct cuda_fusion *call, struct CUstream_st *stream
 /* Inputs of the walk: condition, t, e. `out` may be t or e if that is not broadcast. */
 struct cuda_select {
     int element_bytes; /* 1, 2, 4 or 8 */
-    struct cuda_broadcast walk;
+    struct broadcast walk;
     const void *condition, *t, *e;
     void *out;
 };

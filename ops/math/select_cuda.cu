@@ -3,64 +3,42 @@
 
 #include "ops/math/broadcast_cuda.cuh"
 
-namespace
+template <typename T> static __global__ void select(const struct cuda_select call, bool packs)
 {
-template <typename T> struct select_args {
-    walk_plan plan;
-    const bool *condition;
-    const T *t, *e;
-    T *out;
-};
-} // namespace
-
-template <typename T> static __global__ void select(const select_args<T> args)
-{
-    constexpr int N = 16 / sizeof(T);
-    int64_t n = args.plan.count, done = args.plan.packs ? n / N * N : 0;
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N) {
-        pack<bool, N> condition = load_operand<N>(args.condition, args.plan.advances[0], i);
-        pack<T, N> t = load_operand<N>(args.t, args.plan.advances[1], i);
-        pack<T, N> e = load_operand<N>(args.e, args.plan.advances[2], i);
+    const broadcast &plan = call.walk;
+    each_pack<16 / sizeof(T)>(plan.count, packs, [&](auto width, int64_t i) {
+        constexpr int N = decltype(width)::value;
+        int64_t at[BROADCAST_INPUTS_MAX];
+        place_of(plan, i, at);
+        pack<bool, N> condition =
+            load_operand<N>(static_cast<const bool *>(call.condition) + at[0], plan.strides[0][0]);
+        pack<T, N> t = load_operand<N>(static_cast<const T *>(call.t) + at[1], plan.strides[1][0]);
+        pack<T, N> e = load_operand<N>(static_cast<const T *>(call.e) + at[2], plan.strides[2][0]);
         for (int k = 0; k < N; k++)
             t.at[k] = condition.at[k] ? t.at[k] : e.at[k];
-        store_pack(args.out + i, t);
-    }
-    for (int64_t i = done + thread_index(); i < n; i += thread_count()) {
-        int64_t at[CUDA_BROADCAST_INPUTS];
-        place_of(args.plan, i, at);
-        args.out[i] = args.condition[at[0]] ? args.t[at[1]] : args.e[at[2]];
-    }
+        store_pack(static_cast<T *>(call.out) + i, t);
+    });
 }
 
 template <typename T>
 static int launch_select(const struct cuda_select *call, struct CUstream_st *stream)
 {
     constexpr int N = 16 / sizeof(T);
-    select_args<T> args = {plan_walk(call->walk), static_cast<const bool *>(call->condition),
-                           static_cast<const T *>(call->t), static_cast<const T *>(call->e),
-                           static_cast<T *>(call->out)};
-    walk_plan &plan = args.plan;
-    if (!plan.count)
-        return 0;
-    plan.packs = plan.packs && is_aligned(call->out, 16) &&
-                 (!plan.advances[0] || is_aligned(call->condition, N)) &&
-                 (!plan.advances[1] || is_aligned(call->t, 16)) &&
-                 (!plan.advances[2] || is_aligned(call->e, 16));
-    return CUDA_LAUNCH_EACH(select<T>, plan.packs ? plan.count / N : plan.count, stream, args);
+    const broadcast &plan = call->walk;
+    bool packs = is_packed<bool>(plan, 0, call->condition, N) &&
+                 is_packed<T>(plan, 1, call->t, N) && is_packed<T>(plan, 2, call->e, N) &&
+                 is_aligned(call->out, 16);
+    return CUDA_LAUNCH_EACH(select<T>, pack_count(plan.count, packs, N), stream, *call, packs);
 }
 
 template <typename T> static __global__ void fill(const struct cuda_fill call, bool packs)
 {
-    constexpr int N = 16 / sizeof(T);
     const T bits = static_cast<T>(call.bits); /* little-endian: low bits are the first bytes */
-    T *out = static_cast<T *>(call.out);
-    int64_t n = call.n, done = packs ? n / N * N : 0;
-    pack<T, N> all =
-        load_operand<N>(call.value ? static_cast<const T *>(call.value) : &bits, false, 0);
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
-        store_pack(out + i, all);
-    for (int64_t i = done + thread_index(); i < n; i += thread_count())
-        out[i] = all.at[0];
+    const T value = call.value ? *static_cast<const T *>(call.value) : bits;
+    each_pack<16 / sizeof(T)>(call.n, packs, [&](auto width, int64_t i) {
+        store_pack(static_cast<T *>(call.out) + i,
+                   load_operand<decltype(width)::value>(&value, false));
+    });
 }
 
 template <typename T>
@@ -68,9 +46,7 @@ static int launch_fill(const struct cuda_fill *call, struct CUstream_st *stream)
 {
     constexpr int N = 16 / sizeof(T);
     bool packs = is_aligned(call->out, 16);
-    if (!call->n)
-        return 0;
-    return CUDA_LAUNCH_EACH(fill<T>, packs ? call->n / N : call->n, stream, *call, packs);
+    return CUDA_LAUNCH_EACH(fill<T>, pack_count(call->n, packs, N), stream, *call, packs);
 }
 
 extern "C" int cuda_select(const struct cuda_select *call, struct CUstream_st *stream)

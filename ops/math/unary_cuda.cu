@@ -20,13 +20,6 @@ struct LogicalNot {
         return !x;
     }
 };
-
-template <typename T> struct unary_args {
-    int64_t n;
-    const T *x;
-    void *y;
-    bool packs;
-};
 } // namespace
 
 template <typename Op, typename R, typename T> DEVICE_INLINE R apply(T x)
@@ -38,31 +31,24 @@ template <typename Op, typename R, typename T> DEVICE_INLINE R apply(T x)
 }
 
 template <typename Op, typename T, typename R>
-static __global__ void unary(const unary_args<T> args)
+static __global__ void unary(const struct cuda_unary call, bool packs)
 {
-    constexpr int N = 16 / sizeof(T);
-    R *y = static_cast<R *>(args.y);
-    int64_t done = args.packs ? args.n / N * N : 0;
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N) {
-        pack<T, N> x = load_pack<N>(args.x + i);
+    each_pack<16 / sizeof(T)>(call.n, packs, [&](auto width, int64_t i) {
+        constexpr int N = decltype(width)::value;
+        pack<T, N> x = load_pack<N>(static_cast<const T *>(call.x) + i);
         pack<R, N> result;
         for (int k = 0; k < N; k++)
             result.at[k] = apply<Op, R>(x.at[k]);
-        store_pack(y + i, result);
-    }
-    for (int64_t i = done + thread_index(); i < args.n; i += thread_count())
-        y[i] = apply<Op, R>(args.x[i]);
+        store_pack(static_cast<R *>(call.y) + i, result);
+    });
 }
 
 template <typename Op, typename T, typename R>
 static int launch(const struct cuda_unary *call, struct CUstream_st *stream)
 {
     constexpr int N = 16 / sizeof(T);
-    unary_args<T> args = {call->n, static_cast<const T *>(call->x), call->y,
-                          is_aligned(call->x, 16) && is_aligned(call->y, N * sizeof(R))};
-    if (!call->n)
-        return 0;
-    return CUDA_LAUNCH_EACH((unary<Op, T, R>), args.packs ? call->n / N : call->n, stream, args);
+    bool packs = is_aligned(call->x, 16) && is_aligned(call->y, N * sizeof(R));
+    return CUDA_LAUNCH_EACH((unary<Op, T, R>), pack_count(call->n, packs, N), stream, *call, packs);
 }
 
 #define ROWS(op, loop, types, ...) types##_ROWS(op, void)

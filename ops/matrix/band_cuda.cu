@@ -32,8 +32,6 @@ static int launch_band(const struct cuda_band *call, struct CUstream_st *stream)
 
 extern "C" int cuda_band(const struct cuda_band *call, struct CUstream_st *stream)
 {
-    if (!call->n)
-        return 0;
     return launch_by_size(call->element_bytes, [&](auto e) {
         return launch_band<typename decltype(e)::type>(call, stream);
     });

@@ -45,8 +45,6 @@ template <int form, typename T> static __global__ void square(const struct cuda_
 template <int form> static int launch_square(const struct cuda_square *call, CUstream_st *stream)
 {
     int64_t count = call->n * call->n * call->matrices;
-    if (!count)
-        return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH_EACH((square<form, typename decltype(e)::type>), count, stream, *call);
     });
@@ -88,8 +86,6 @@ template <typename T> static __global__ void determinant(const struct cuda_deter
 
 extern "C" int cuda_determinant(const struct cuda_determinant *call, struct CUstream_st *stream)
 {
-    if (!call->matrices)
-        return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH_EACH((determinant<typename decltype(e)::type>),
                                 call->matrices * CUDA_WARP, stream, *call);
@@ -116,8 +112,6 @@ template <typename T> static __global__ void check_diagonal(const struct cuda_di
 
 extern "C" int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream_st *stream)
 {
-    if (!call->matrices)
-        return 0;
     return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH_EACH((check_diagonal<typename decltype(e)::type>),
                                 call->matrices * CUDA_WARP, stream, *call);
@@ -135,7 +129,5 @@ static __global__ void check_infos(const struct cuda_infos call)
 
 extern "C" int cuda_check_infos(const struct cuda_infos *call, struct CUstream_st *stream)
 {
-    if (!call->matrices)
-        return 0;
     return CUDA_LAUNCH_EACH(check_infos, call->matrices, stream, *call);
 }

@@ -53,12 +53,9 @@ static int add_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
     if (!out)
         return call->err->code;
-    struct cuda_binary launch = {.walk = {.rank = 3,
-                                          .dims = {dims[0], dims[1], dims[2]},
-                                          .strides = {{dims[1] * dims[2], dims[2], 1}, {0, 1, 0}}},
-                                 .x = x->data,
-                                 .y = call->in[1]->data,
-                                 .out = out->data};
+    struct cuda_binary launch = {.x = x->data, .y = call->in[1]->data, .out = out->data};
+    struct shape seen = {3, {dims[0], dims[1], dims[2]}}, bias = shape_matrix(dims[1], 1);
+    broadcast_plan(&launch.walk, &seen, (const struct shape *const[]){&seen, &bias}, 2);
     return cuda_launched(call, state->add(&launch, cuda_compute(call)));
 }
 

@@ -140,8 +140,6 @@ static __global__ void softmax(const struct cuda_softmax call)
 template <int form, typename T>
 static int launch(const struct cuda_softmax *call, struct CUstream_st *stream)
 {
-    if (!call->rows)
-        return 0;
     if (call->n < LONG_ROW)
         return CUDA_LAUNCH_EACH((softmax<form, CUDA_WARP, T>), call->rows * CUDA_WARP, stream,
                                 *call);

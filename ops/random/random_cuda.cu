@@ -107,8 +107,6 @@ template <typename T> static __global__ void random_truncated(const struct cuda_
 
 static int launch_truncated(const struct cuda_random *call, struct CUstream_st *stream)
 {
-    if (!call->n)
-        return 0;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
         return CUDA_LAUNCH_EACH(random_truncated<T>, call->n, stream, *call);

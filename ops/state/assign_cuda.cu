@@ -8,14 +8,6 @@
 
 namespace
 {
-template <typename T> struct assign_args {
-    int64_t n;
-    const T *from;
-    T *to;
-    bool packs;
-    const struct fault *fault;
-};
-
 struct replaced {
     template <typename T> static __device__ __forceinline__ T of(T, T value)
     {
@@ -40,31 +32,28 @@ struct decreased {
 };
 } // namespace
 
-template <typename Op, typename T> static __global__ void assign(const assign_args<T> args)
+template <typename Op, typename T>
+static __global__ void assign(const struct cuda_assign call, bool packs)
 {
-    constexpr int N = 16 / sizeof(T);
-    if (has_failed(args.fault))
+    T *to = static_cast<T *>(call.to);
+    if (has_failed(call.fault))
         return;
-    int64_t done = args.packs ? args.n / N * N : 0;
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N) {
-        pack<T, N> before = load_pack<N>(args.to + i), value = load_pack<N>(args.from + i);
+    each_pack<16 / sizeof(T)>(call.n, packs, [&](auto width, int64_t i) {
+        constexpr int N = decltype(width)::value;
+        pack<T, N> before = load_pack<N>(to + i);
+        pack<T, N> value = load_pack<N>(static_cast<const T *>(call.from) + i);
         for (int k = 0; k < N; k++)
             value.at[k] = Op::of(before.at[k], value.at[k]);
-        store_pack(args.to + i, value);
-    }
-    for (int64_t i = done + thread_index(); i < args.n; i += thread_count())
-        args.to[i] = Op::of(args.to[i], args.from[i]);
+        store_pack(to + i, value);
+    });
 }
 
 template <typename Op, typename T>
 static int launch(const struct cuda_assign *call, struct CUstream_st *stream)
 {
-    constexpr int N = 16 / sizeof(T);
-    assign_args<T> args = {call->n, static_cast<const T *>(call->from), static_cast<T *>(call->to),
-                           is_aligned(call->from, 16) && is_aligned(call->to, 16), call->fault};
-    if (!call->n)
-        return 0;
-    return CUDA_LAUNCH_EACH((assign<Op, T>), args.packs ? call->n / N : call->n, stream, args);
+    bool packs = is_aligned(call->from, 16) && is_aligned(call->to, 16);
+    return CUDA_LAUNCH_EACH((assign<Op, T>), pack_count(call->n, packs, 16 / sizeof(T)), stream,
+                            *call, packs);
 }
 
 extern "C" int cuda_assign(const struct cuda_assign *call, struct CUstream_st *stream)

@@ -44,20 +44,6 @@ static const char *label(const char *op, enum dtype type, const char *shape, boo
     return text;
 }
 
-static void walk_input(struct cuda_broadcast *walk, int input, const struct shape *out,
-                       const struct shape *in)
-{
-    int64_t step = 1;
-    for (int axis = out->rank - 1; axis >= 0; axis--) {
-        int from = axis - (out->rank - in->rank);
-        int64_t dim = from >= 0 ? in->dims[from] : 1;
-        walk->dims[axis] = out->dims[axis];
-        walk->strides[input][axis] = dim == 1 ? 0 : step;
-        step *= dim;
-    }
-    walk->rank = out->rank;
-}
-
 /* ---- one array ---- */
 
 static void check_unary(const char *op, enum dtype type, int64_t n, bool at_end)
@@ -133,8 +119,7 @@ static void check_binary(const char *op, enum dtype type, const struct pair *pai
     struct fault fault = {0};
     struct cuda_binary call = {
         .x = places[0].data, .y = places[1].data, .out = out.data, .fault = {&fault, ITEM, 0}};
-    walk_input(&call.walk, 0, &shape, &x);
-    walk_input(&call.walk, 1, &shape, &y);
+    broadcast_plan(&call.walk, &shape, (const struct shape *const[]){&x, &y}, 2);
     beside_launched(what, cuda_binary(op, beside_type(type))(&call, NULL));
     if (result) {
         check_fault(what, op, in, &fault, &err);
@@ -216,7 +201,7 @@ static void test_earlier_fault(void **state)
     int32_t x[40] = {0}, out[40];
     struct fault fault = {.item = 3, .code = FAULT_INDEX, .input = 1, .at = 50, .value = 9};
     struct fault before = fault;
-    struct cuda_binary call = {.walk = {.rank = 1, .dims = {40}, .strides = {{1}, {1}}},
+    struct cuda_binary call = {.walk = {1, 2, {40}, {{1}, {1}}, 40},
                                .x = x,
                                .y = x,
                                .out = out,
@@ -296,9 +281,8 @@ static void check_select(enum dtype type, const char *condition_shape, const cha
     struct shape condition = shapes[0]; /* a vector chooses rows */
     for (; condition.rank && condition.rank < shapes[1].rank; condition.rank++)
         condition.dims[condition.rank] = 1;
-    walk_input(&call.walk, 0, &shapes[1], &condition);
-    walk_input(&call.walk, 1, &shapes[1], &shapes[1]);
-    walk_input(&call.walk, 2, &shapes[1], &shapes[2]);
+    broadcast_plan(&call.walk, &shapes[1],
+                   (const struct shape *const[]){&condition, &shapes[1], &shapes[2]}, 3);
     beside_launched(what, cuda_select(&call, NULL));
     beside_compare(what, &expected.outputs[0], out.data);
     for (int i = 0; i < 3; i++) {

@@ -84,7 +84,7 @@ static void test_no_range(void **state)
     struct cuda_range call = {CUDA_BOOL, 1, &one, &one, out};
     (void)state;
     assert_int_equal(cuda_range(&call, NULL), CUDA_INVALID_VALUE);
-    call.n = 0;
+    call = (struct cuda_range){CUDA_INT32, 0, &one, &one, out};
     assert_int_equal(cuda_range(&call, NULL), 0);
 }
 

@@ -31,7 +31,7 @@ static __global__ void binary(const struct cuda_binary call, bool packs)
     each_pack<16 / sizeof(T)>(plan.count, packs, [&](auto width, int64_t i) {
         constexpr int N = decltype(width)::value;
         int64_t at[BROADCAST_INPUTS_MAX];
-        place_of(plan, i, at);
+        place_of<N>(plan, i, at);
         pack<T, N> x = load_operand<N>(static_cast<const T *>(call.x) + at[0], plan.strides[0][0]);
         pack<T, N> y = load_operand<N>(static_cast<const T *>(call.y) + at[1], plan.strides[1][0]);
         pack<R, N> result;

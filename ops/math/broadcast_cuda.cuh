@@ -23,10 +23,12 @@ template <typename Index> DEVICE_INLINE void place_by(const broadcast &plan, Ind
         at[k] = place[k];
 }
 
-/* Finds the inputs' indices for output element i. */
+/* Finds the inputs' indices for output element i, from which N elements are computed: several only
+ * if one dimension remains. */
+template <int N>
 DEVICE_INLINE void place_of(const broadcast &plan, int64_t i, int64_t at[BROADCAST_INPUTS_MAX])
 {
-    if (plan.rank == 1)
+    if (N > 1 || plan.rank == 1)
         for (int k = 0; k < BROADCAST_INPUTS_MAX; k++)
             at[k] = plan.strides[k][0] ? i : 0;
     else if (plan.count < INT32_MAX)
@@ -38,12 +40,14 @@ DEVICE_INLINE void place_of(const broadcast &plan, int64_t i, int64_t at[BROADCA
 /* Loads N elements from x on, or N copies of x if the input stays. */
 template <int N, typename T> DEVICE_INLINE pack<T, N> load_operand(const T *x, bool advances)
 {
-    if (N == 1 || advances)
-        return load_pack<N>(x);
-    pack<T, N> all;
-    for (int k = 0; k < N; k++)
-        all.at[k] = *x;
-    return all;
+    if constexpr (N > 1)
+        if (!advances) {
+            pack<T, N> all;
+            for (int k = 0; k < N; k++)
+                all.at[k] = *x;
+            return all;
+        }
+    return load_pack<N>(x);
 }
 
 /* On the host: returns whether packs of n elements can be loaded from an input. */

@@ -9,7 +9,7 @@ template <typename T> static __global__ void select(const struct cuda_select cal
     each_pack<16 / sizeof(T)>(plan.count, packs, [&](auto width, int64_t i) {
         constexpr int N = decltype(width)::value;
         int64_t at[BROADCAST_INPUTS_MAX];
-        place_of(plan, i, at);
+        place_of<N>(plan, i, at);
         pack<bool, N> condition =
             load_operand<N>(static_cast<const bool *>(call.condition) + at[0], plan.strides[0][0]);
         pack<T, N> t = load_operand<N>(static_cast<const T *>(call.t) + at[1], plan.strides[1][0]);

@@ -83,8 +83,8 @@ bool infer_value_joined(const struct infer *infer, int first, struct shape *valu
 int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
                struct error *err);
 
-/* Infers one node from what its inputs are in a step. Of inputs `from` to `to` - 1 the values may
- * be read; the shapes of others are enough. */
+/* Infers one node from what its inputs are in a step: their types and shapes, and the values of
+ * inputs `from` to `to` - 1. */
 struct infer_inputs {
     struct tensor *const *in;
     int n, from, to;

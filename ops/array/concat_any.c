@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
+#include "ops/math/outputs.h"
 
 /* One part of the whole: `offset` and `length` count rows of `inner` bytes. */
 struct concat_part {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 int dynamic_partition_counts(struct kernel_call *call, struct shape *rows, int64_t *counts)
 {

@@ -3,9 +3,9 @@
  * Fill, ZerosLike, OnesLike.
  */
 #include "ops/array/reshape.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
+#include "ops/math/outputs.h"
 
 int run_fill(struct kernel_call *call)
 {

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/array/rows.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 
 /* ---- Gather ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/args.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 static int invert_run(struct kernel_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 
 /* Element i is start + i * delta, no running sum, which adds up errors. Integers wrap around. */

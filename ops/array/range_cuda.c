@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/launchers_cuda.h"
 
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 
 static int run(struct kernel_call *call)
 {

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "exec/device/kernel.h"
 #include "ops/array/reshape.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 static int finish(struct kernel_call *call, int code, const struct shape *shape)
 {

@@ -2,30 +2,8 @@
 #include "ops/array/results.h"
 
 #include "exec/device/step_block.h"
-#include "graph/infer.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
-
-#define FEW 8 /* outputs of most ops */
-
-int result_shapes(struct kernel_call *call, int from, int to, struct shape *shapes)
-{
-    const struct infer_inputs inputs = {call->in, call->n_in, from, to};
-    return infer_from_inputs(call->node, &inputs, shapes, call->err);
-}
-
-struct tensor *result_outputs(struct kernel_call *call, int from, int to)
-{
-    struct shape few[FEW], *shapes = few;
-    if (call->n_out > FEW)
-        shapes = kernel_temporary(call, (size_t)call->n_out * sizeof *shapes);
-    if (!shapes || result_shapes(call, from, to, shapes))
-        return NULL;
-    for (int i = 0; i < call->n_out; i++)
-        if (!kernel_alloc_output(call, i, &shapes[i]))
-            return NULL;
-    return call->out[0];
-}
 
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at)
 {

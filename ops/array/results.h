@@ -8,15 +8,6 @@
 
 #include "exec/device/kernel.h"
 
-/* Finds the shapes of all outputs of a call by its op's shape function, which checks the inputs as
- * well. It may read the values of inputs `from` to `to` - 1, which are in host memory. As all that
- * runs in a step, it may not look up attributes. Returns 0 or an error. */
-int result_shapes(struct kernel_call *call, int from, int to, struct shape *shapes);
-
-/* Makes all outputs, of these shapes: then they are in call->out. Returns output 0, or NULL with
- * call->err set. */
-struct tensor *result_outputs(struct kernel_call *call, int from, int to);
-
 /* OneHot: the depth becomes dimension `at`. */
 int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
 

@@ -9,6 +9,7 @@
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 
 static struct cuda_indices indices_of(const struct tensor *t)
 {

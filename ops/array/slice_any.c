@@ -3,9 +3,9 @@
 
 #include "base/memory.h"
 #include "ops/array/args.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
+#include "ops/math/outputs.h"
 
 /* Describes a block of `shape` that is a part of two row-major tensors. */
 static struct strided block_of(const struct shape *shape, const struct shape *to,

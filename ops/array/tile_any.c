@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/args.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
+#include "ops/math/outputs.h"
 
 int run_tile(struct kernel_call *call)
 {

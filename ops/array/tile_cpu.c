@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "exec/device/kernel.h"
-#include "ops/array/results.h"
 #include "ops/math/accumulate.h"
+#include "ops/math/outputs.h"
 #include "ops/math/wide_sums.h"
 
 struct tile_sums {

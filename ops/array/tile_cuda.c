@@ -2,8 +2,8 @@
  *
  * The CUDA kernel of TileGrad: a sum over repetitions, which are seen as separate dimensions.
  */
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/math/reduce_cuda.h"
 
 static void add_dim(struct cuda_reduce *launch, int64_t dim, bool reduced)

@@ -4,9 +4,8 @@
  */
 #include <string.h>
 
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/results.h"
 
 #define ADDN_BLOCK_BYTES 16384
 

@@ -5,9 +5,8 @@
  */
 #include "ops/math/launchers_cuda.h"
 
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/results.h"
+#include "ops/math/outputs.h"
 
 /* The output may overwrite an input of the first launch, which reads before it writes. */
 static int prepare(struct kernel_setup *setup)

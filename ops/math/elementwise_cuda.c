@@ -5,8 +5,8 @@
 #include "ops/math/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/math/results.h"
 
 /* ---- of one ---- */

@@ -6,7 +6,7 @@
 #define TF_OPS_MATH_RESULTS_H
 
 #include "ops/array/args.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 /* ---- reductions: the meaning of reduction_indices ---- */
 

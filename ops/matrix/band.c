@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/band.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 /* The number of diagonals: all of them if it is negative. */
 static int64_t diagonals(const struct tensor *number, int64_t most)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/linear_sizes.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 #include <limits.h>
 

@@ -5,9 +5,9 @@
  * its blocks.
  */
 #include "base/memory.h"
-#include "ops/array/results.h"
 #include "ops/device/chain_cpu.h"
 #include "ops/math/elementwise_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 
 struct activation_state {

@@ -2,7 +2,7 @@
 #include "ops/nn/checks.h"
 
 #include "base/memory.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 #include "ops/nn/format.h"
 
 /* ---- local response normalization ---- */

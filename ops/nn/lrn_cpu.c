@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 #include "ops/nn/checks.h"

@@ -6,9 +6,9 @@
 #include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/results.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/nn/checks.h"
 
 struct cuda_lrn_state {

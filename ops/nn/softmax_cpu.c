@@ -8,9 +8,9 @@
 
 #include "base/memory.h"
 #include "exec/device/step_block.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/device/form_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/math/vmath.h"
 

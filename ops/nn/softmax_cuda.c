@@ -6,10 +6,10 @@
 #include "ops/nn/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 
 /* ---- Softmax, LogSoftmax ---- */
 

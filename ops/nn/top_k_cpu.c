@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/checks.h"
 

@@ -4,8 +4,8 @@
  */
 #include "ops/nn/launchers_cuda.h"
 
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/nn/checks.h"
 
 static int top_k_run(struct kernel_call *call)

@@ -5,7 +5,7 @@
 #include "graph/worker_attr.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
-#include "ops/array/results.h"
+#include "ops/math/outputs.h"
 
 struct random_seeds random_seeds_of(const struct node *node)
 {

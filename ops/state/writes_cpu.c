@@ -9,6 +9,7 @@
 #include "ops/array/results.h"
 #include "ops/array/rows.h"
 #include "ops/math/accumulate.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/state/writes.h"
 

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "exec/state/variable.h"
 #include "ops/array/launchers_cuda.h"
-#include "ops/array/results.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/state/launchers_cuda.h"
 #include "ops/state/writes.h"
 

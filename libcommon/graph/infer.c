@@ -185,19 +185,18 @@ static int infer_run(struct infer *infer)
     for (int i = 0; i < infer->n_out; i++)
         infer->out[i] = SHAPE_ANY;
     const struct op_def *def = infer->node->op->def;
-    for (int i = 0; i < infer->n_in; i++)
+    for (int i = 0; infer->in && i < infer->n_in; i++)
         if (!infer->in[i] && strcmp(def->name, "Merge")) /* an input that will be closed later */
             return 0;
     int code = def->shape ? def->shape(infer) : 0;
     for (int i = 0; !code && i < infer->n_out; i++) {
         const struct shape *out = &infer->out[i];
-        if (shape_is_known(out) && (shape_count(out) < 0 || shape_count(out) > TENSOR_BYTES_MAX))
+        int64_t count = shape_count(out);
+        if (count > TENSOR_BYTES_MAX || (count < 0 && shape_is_known(out)))
             return infer_fail(infer, "a result of shape %s is too large", shape_text(out));
     }
     return code;
 }
-
-#define SMALL_INPUTS 16
 
 /* ---- in a step ---- */
 
@@ -216,18 +215,8 @@ static bool value_shape_of_input(const struct infer *infer, int input, struct sh
 int infer_from_inputs(const struct node *node, const struct infer_inputs *inputs, struct shape *out,
                       struct error *err)
 {
-    struct node_output small[SMALL_INPUTS], *all = small;
-    const struct node_output *small_in[SMALL_INPUTS], **in = small_in;
-    if (inputs->n > SMALL_INPUTS) {
-        all = mem_array((size_t)inputs->n, sizeof *all);
-        in = mem_array((size_t)inputs->n, sizeof *in);
-    }
-    for (int i = 0; i < inputs->n; i++) {
-        all[i] = (struct node_output){.type = inputs->in[i]->type, .shape = inputs->in[i]->shape};
-        in[i] = &all[i];
-    }
     struct infer infer = {.node = node,
-                          .in = in,
+                          .tensors = inputs->in,
                           .out = out,
                           .n_in = inputs->n,
                           .n_out = node->n_outputs,
@@ -235,15 +224,12 @@ int infer_from_inputs(const struct node *node, const struct infer_inputs *inputs
                           .value_shape = value_shape_of_input,
                           .context = inputs,
                           .err = err};
-    int code = infer_run(&infer);
-    if (all != small) {
-        mem_free(all);
-        mem_free(in);
-    }
-    return code;
+    return infer_run(&infer);
 }
 
 /* ---- over a graph ---- */
+
+#define SMALL_INPUTS 16
 
 static const struct tensor *value_in_graph(const struct infer *infer, int input)
 {

@@ -11,8 +11,9 @@
 struct infer {
     const struct node *node; /* name, op and attributes; inputs are described here: */
     const struct node_output *const
-        *in;           /* types, and shapes as far as known; NULL: a back edge (Merge) */
-    struct shape *out; /* to be set; unknown rank on entry */
+        *in; /* types, and shapes as far as known; NULL: a back edge (Merge) */
+    struct tensor *const *tensors; /* in a step: the inputs, in place of `in` */
+    struct shape *out;             /* to be set; unknown rank on entry */
     int n_in, n_out;
     /* A constant input's value (host), or NULL; and an int32 or int64 vector's value, as far as
      * known, as a shape (unknown elements are -1; false: not even its length is known). */
@@ -36,7 +37,7 @@ int infer_merge(struct infer *infer, int a, int b, struct shape *merged); /* bot
 
 static inline const struct shape *infer_shape(const struct infer *infer, int input)
 {
-    return &infer->in[input]->shape;
+    return infer->tensors ? &infer->tensors[input]->shape : &infer->in[input]->shape;
 }
 
 static inline const struct tensor *infer_value(const struct infer *infer, int input)

@@ -18,8 +18,9 @@
 
 int place_root(struct placer *p, int node)
 {
-    while (p->parent[node] != node)
-        node = p->parent[node] = p->parent[p->parent[node]];
+    struct place_node *nodes = p->nodes;
+    while (nodes[node].parent != node)
+        node = nodes[node].parent = nodes[nodes[node].parent].parent;
     return node;
 }
 
@@ -29,7 +30,7 @@ static void place_join(struct placer *p, int a, int b)
     vec_push_in(&p->arena, &p->links, ((struct place_link){a, b}));
     a = place_root(p, a);
     b = place_root(p, b);
-    p->parent[a > b ? a : b] = a > b ? b : a;
+    p->nodes[a > b ? a : b].parent = a > b ? b : a;
 }
 
 /* ---- failures ----
@@ -88,14 +89,14 @@ static int find_nearest(struct placer *p, int start,
 
 static bool ask_for_others(const struct placer *p, int a, int b)
 {
-    struct device_name merged = p->wanted[a];
+    struct device_name merged = p->nodes[a].wanted;
     struct error ignored = ERROR_INIT;
-    return device_name_merge(&merged, &p->wanted[b], &ignored) != 0;
+    return device_name_merge(&merged, &p->nodes[b].wanted, &ignored) != 0;
 }
 
 static bool have_no_common_kernels(const struct placer *p, int a, int b)
 {
-    return !(p->kernel_types[a] & p->kernel_types[b]);
+    return !(p->nodes[a].kernel_types & p->nodes[b].kernel_types);
 }
 
 static int report_pair(struct placer *p, const int *from, int near, int start, const char *near_on,
@@ -173,7 +174,7 @@ static int place_fail_kernels(struct placer *p, int node)
 {
     int *from;
     struct str near_on = STR_INIT, start_on = STR_INIT;
-    if (!p->kernel_types[node])
+    if (!p->nodes[node].kernel_types)
         return report_no_kernel(p, graph_node(p->graph, node),
                                 (uint32_t)((uint64_t)1 << p->n_types) - 1);
     int other = find_nearest(p, node, have_no_common_kernels, &from);
@@ -181,9 +182,9 @@ static int place_fail_kernels(struct placer *p, int node)
         return error_set(p->err, ERR_DATA,
                          "%s: of %d nodes that must share a device no type of device has kernels "
                          "for all",
-                         node_text(graph_node(p->graph, node)), p->members[place_root(p, node)]);
-    print_types(&near_on, p, p->kernel_types[other]);
-    print_types(&start_on, p, p->kernel_types[node]);
+                         node_text(graph_node(p->graph, node)), place_group(p, node)->members);
+    print_types(&near_on, p, p->nodes[other].kernel_types);
+    print_types(&start_on, p, p->nodes[node].kernel_types);
     int code = report_pair(p, from, other, node, str_text(&near_on), str_text(&start_on));
     str_release(&near_on);
     str_release(&start_on);
@@ -194,8 +195,8 @@ static int place_fail_kernels(struct placer *p, int node)
 
 static bool exists(const struct placer *p, const struct device_name *pattern)
 {
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        if (device_name_specialises(&p->placement->devices.items[i].name, pattern))
+    for (int i = 0; i < p->n_devices; i++)
+        if (device_name_specialises(&place_device(p, i)->name, pattern))
             return true;
     return false;
 }
@@ -203,11 +204,10 @@ static bool exists(const struct placer *p, const struct device_name *pattern)
 static int report_unknown(struct placer *p, const struct node *node, const char *device)
 {
     struct str has = STR_INIT;
-    size_t n = p->placement->devices.n;
-    for (size_t i = 0; i < n && i < 8; i++)
-        str_printf(&has, "%s%s", i ? ", " : "", p->placement->devices.items[i].text);
-    if (n > 8)
-        str_printf(&has, " and %zu more", n - 8);
+    for (int i = 0; i < p->n_devices && i < 8; i++)
+        str_printf(&has, "%s%s", i ? ", " : "", place_device(p, i)->text);
+    if (p->n_devices > 8)
+        str_printf(&has, " and %d more", p->n_devices - 8);
     int code = error_set(p->err, ERR_DATA, "%s: %s is not in this cluster: it has %s",
                          node_text(node), device, str_text(&has));
     str_release(&has);
@@ -216,25 +216,24 @@ static int report_unknown(struct placer *p, const struct node *node, const char 
 
 static int place_fail_group(struct placer *p, int root)
 {
-    int n = (int)p->graph->nodes.n;
     /* The types of the devices that match the group's names. */
     uint32_t types = 0;
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        if (device_name_specialises(&p->placement->devices.items[i].name, &p->merged[root]))
-            types |= 1u << place_type_of(p, &p->placement->devices.items[i]);
+    for (int i = 0; i < p->n_devices; i++)
+        if (device_name_specialises(&place_device(p, i)->name, &p->nodes[root].merged))
+            types |= 1u << p->type_of[i];
 
-    for (int i = root; i < n; i++) {
+    for (int i = root; i < p->n; i++) {
         const struct node *node = graph_node(p->graph, i);
         if (place_root(p, i) != root)
             continue;
-        if (!types && !exists(p, &p->asked[i]))
+        if (!types && !exists(p, &p->nodes[i].asked))
             return report_unknown(p, node, node->device);
-        if (types && !(p->kernel_types[i] & types))
+        if (types && !(p->nodes[i].kernel_types & types))
             return report_no_kernel(p, node, types);
     }
     /* Each node's request or kernels could be satisfied alone, but not together. */
     struct str name = STR_INIT;
-    device_name_print(&name, &p->merged[root]);
+    device_name_print(&name, &p->nodes[root].merged);
     int code = report_unknown(p, graph_node(p->graph, root), str_text(&name));
     str_release(&name);
     return code;
@@ -292,9 +291,9 @@ static bool comes_from(struct placer *p, const struct node *node, int group)
 static bool may_be_with(const struct placer *p, const struct node *node, int group)
 {
     const struct node *leader = graph_node(p->graph, group);
-    uint32_t needed = p->kernel_types[group];
+    uint32_t needed = p->nodes[group].kernel_types;
     return (!*node->device || !strcmp(node->device, leader->device)) &&
-           (p->kernel_types[node->id] & needed) == needed &&
+           (p->nodes[node->id].kernel_types & needed) == needed &&
            !node_has(node, OP_CONTROL_FLOW | OP_SOURCE) && !node_is(node, "Variable");
 }
 
@@ -304,9 +303,8 @@ static int join_near(struct placer *p)
     size_t n = p->graph->nodes.n;
     if (!p->placement->cluster)
         return 0;
-    for (size_t i = 0; i < n; i++) {
+    graph_each(node, p->graph) {
         /* A shard sends only the requested rows of its table, unless those are more. */
-        const struct node *node = graph_node(p->graph, (int)i);
         if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
             continue;
         const struct node *table = place_table_of(p->graph, node);
@@ -314,7 +312,6 @@ static int join_near(struct placer *p)
             place_join(p, table->id, node->id);
     }
     int *order = arena_array(&p->arena, n + 1, sizeof *order);
-    const bool *initial = place_find_initial(p->graph, &p->arena);
     char *has_variable = arena_alloc(&p->arena, n + 1);      /* by root of earlier groups */
     int *user = arena_array(&p->arena, n + 1, sizeof *user); /* by node: the group of all users */
     if (graph_order(p->graph, order, p->err))
@@ -329,11 +326,11 @@ static int join_near(struct placer *p)
             user[entry->edges[k].node] = SEVERAL;
     }
     /* Backwards: a node whose users are all in one group may join it, then its inputs may. */
-    for (size_t i = p->graph->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(p->graph, order[i]);
+    while (n-- > 0) {
+        const struct node *node = graph_node(p->graph, order[n]);
         int group = user[node->id];
         bool joins = group >= 0 && has_variable[group] && may_be_with(p, node, group) &&
-                     (initial[node->id] || comes_from(p, node, group));
+                     (p->initial[node->id] || comes_from(p, node, group));
         if (joins && place_root(p, node->id) == node->id) {
             place_join(p, group, node->id);
             has_variable[place_root(p, group)] = 1;
@@ -342,7 +339,7 @@ static int join_near(struct placer *p)
         for (int k = 0; k < node->n_inputs; k++)
             count_user(&user[node->inputs[k].node], group);
         for (int k = 0; k < node->n_controls; k++)
-            count_user(&user[node->controls[k]], initial[node->id] ? group : SEVERAL);
+            count_user(&user[node->controls[k]], p->initial[node->id] ? group : SEVERAL);
     }
     return 0;
 }
@@ -360,21 +357,21 @@ static void give_way(struct device_name *name)
 
 static bool has_kernel(const struct placer *p, int node)
 {
-    const char *type = p->asked[node].type;
+    const char *type = p->nodes[node].asked.type;
     for (int i = 0; i < p->n_types; i++)
         if (!strcmp(p->types[i], type))
-            return p->kernel_types[node] >> i & 1;
+            return p->nodes[node].kernel_types >> i & 1;
     return false;
 }
 
 /* Returns whether the node is not on the device that it asked for, with the reason. */
-static bool why_soft(const struct placer *p, const struct node *node, char reason[static 512])
+static bool why_soft(struct placer *p, const struct node *node, char reason[static 512])
 {
-    const struct place_device *device =
-        &p->placement->devices.items[p->chosen[place_root((struct placer *)p, node->id)]];
-    if (!p->soft || device_name_specialises(&device->name, &p->asked[node->id]))
+    const struct device_name *asked = &p->nodes[node->id].asked;
+    const struct place_device *device = place_device(p, place_group(p, node->id)->chosen);
+    if (!p->soft || device_name_specialises(&device->name, asked))
         return false;
-    if (!exists(p, &p->asked[node->id]))
+    if (!exists(p, asked))
         snprintf(reason, 512, "there is no %s", node->device);
     else if (!has_kernel(p, node->id))
         snprintf(reason, 512, "no kernel for %s on %s", node->op->def->name, node->device);
@@ -387,8 +384,9 @@ static bool why_soft(const struct placer *p, const struct node *node, char reaso
 
 static int find_types(struct placer *p)
 {
-    for (size_t i = 0; i < p->placement->devices.n; i++) {
-        const char *type = p->placement->devices.items[i].name.type;
+    p->type_of = arena_array(&p->arena, (size_t)p->n_devices, sizeof *p->type_of);
+    for (int i = 0; i < p->n_devices; i++) {
+        const char *type = place_device(p, i)->name.type;
         int k = 0;
         while (k < p->n_types && strcmp(p->types[k], type))
             k++;
@@ -396,6 +394,7 @@ static int find_types(struct placer *p)
             return error_set(p->err, ERR_DATA, "more than %d types of devices", PLACE_TYPES_MAX);
         if (k == p->n_types)
             p->types[p->n_types++] = type;
+        p->type_of[i] = k;
     }
     return 0;
 }
@@ -405,67 +404,66 @@ static int find_types(struct placer *p)
 static int read_request(struct placer *p, const struct node *node)
 {
     const struct node *before = node->id ? graph_node(p->graph, node->id - 1) : NULL;
-    p->asked[node->id] = device_name_open();
+    struct device_name *asked = &p->nodes[node->id].asked;
+    *asked = device_name_open();
     if (!*node->device)
         return 0;
     if (before && !strcmp(before->device, node->device))
-        p->asked[node->id] = p->asked[before->id];
-    else if (device_name_parse(&p->asked[node->id], node->device, p->err))
+        *asked = p->nodes[before->id].asked;
+    else if (device_name_parse(asked, node->device, p->err))
         return error_prefix(p->err, "%s: ", node_text(node));
     return 0;
 }
 
 static int merge_into_group(struct placer *p, int node)
 {
-    int root = place_root(p, node);
+    struct place_node *own = &p->nodes[node], *group = place_group(p, node);
     struct error ignored = ERROR_INIT;
-    if (root == node) {
-        p->merged[root] = p->wanted[node];
-        p->common_types[root] = p->kernel_types[node];
-    } else if (device_name_merge(&p->merged[root], &p->wanted[node], &ignored)) {
+    if (group == own) {
+        own->merged = own->wanted;
+        own->common_types = own->kernel_types;
+    } else if (device_name_merge(&group->merged, &own->wanted, &ignored)) {
         return place_fail_shared(p, node);
     }
-    p->members[root]++;
-    p->common_types[root] &= p->kernel_types[node];
-    return p->common_types[root] ? 0 : place_fail_kernels(p, node);
+    group->members++;
+    group->common_types &= own->kernel_types;
+    return group->common_types ? 0 : place_fail_kernels(p, node);
 }
 
-bool place_is_feasible(const struct placer *p, int root, const struct place_device *device)
+bool place_is_feasible(const struct placer *p, const struct place_node *group, int device)
 {
-    bool every = p->placement->cluster && device_task_is_many(p->merged[root].task);
-    if (every != (device->tasks > 0))
-        return false;
-    return p->common_types[root] >> place_type_of(p, device) & 1 &&
-           device_name_specialises(&device->name, &p->merged[root]);
+    bool every = p->placement->cluster && device_task_is_many(group->merged.task);
+    return every == (place_device(p, device)->tasks > 0) &&
+           group->common_types >> p->type_of[device] & 1 &&
+           device_name_specialises(&place_device(p, device)->name, &group->merged);
 }
 
 /* Prefers accelerators to CPUs, then the first device; -1: the group can have none. */
-static int find_device(const struct placer *p, int root)
+static int find_device(const struct placer *p, const struct place_node *group)
 {
     int best = -1;
-    for (size_t i = 0; i < p->placement->devices.n; i++) {
-        const struct place_device *device = &p->placement->devices.items[i];
-        bool is_cpu = !strcmp(device->name.type, "CPU");
-        if (place_is_feasible(p, root, device) && (best < 0 || !is_cpu)) {
-            best = (int)i;
-            if (!is_cpu)
-                break;
-        }
+    for (int i = 0; i < p->n_devices; i++) {
+        if (!place_is_feasible(p, group, i))
+            continue;
+        if (strcmp(place_device(p, i)->name.type, "CPU") != 0)
+            return i;
+        best = best < 0 ? i : best;
     }
     return best;
 }
 
 static int choose(struct placer *p, int root)
 {
-    struct device_name wish = p->merged[root];
-    p->chosen[root] = find_device(p, root);
-    if (p->chosen[root] < 0 && p->soft && *p->merged[root].type) {
-        give_way(&p->merged[root]);
-        p->chosen[root] = find_device(p, root);
+    struct place_node *group = &p->nodes[root];
+    struct device_name wish = group->merged;
+    group->chosen = find_device(p, group);
+    if (group->chosen < 0 && p->soft && *wish.type) {
+        give_way(&group->merged);
+        group->chosen = find_device(p, group);
     }
-    if (p->chosen[root] >= 0)
+    if (group->chosen >= 0)
         return 0;
-    p->merged[root] = wish;
+    group->merged = wish;
     return place_fail_group(p, root);
 }
 
@@ -475,33 +473,33 @@ static void explain(struct placer *p, const struct node *node, const char *befor
                     char reason[static 512])
 {
     int root = place_root(p, node->id), able = 0;
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        able += p->kernel_types[node->id] >> place_type_of(p, &p->placement->devices.items[i]) & 1;
-    const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
+    const struct place_node *own = &p->nodes[node->id], *group = &p->nodes[root];
+    for (int i = 0; i < p->n_devices; i++)
+        able += own->kernel_types >> p->type_of[i] & 1;
+    const struct place_device *device = place_device(p, group->chosen);
     if (!strcmp(before, node->assigned))
         snprintf(reason, 512, "placed there before");
     else if (why_soft(p, node, reason))
         return;
     else if (device->tasks > 0)
         snprintf(reason, 512, "one in each of %d %ss", device->tasks, device->name.job);
-    else if (p->model && node_is(node, "Variable") && p->model->by_bytes[root])
-        snprintf(reason, 512, "variable, by bytes: %.0f of %.0f", p->model->held[node->id],
-                 p->model->by_bytes_total);
+    else if (node_is(node, "Variable") && group->by_bytes)
+        snprintf(reason, 512, "variable, by bytes: %.0f of %.0f", own->held, p->by_bytes_total);
     else if (*node->device)
         snprintf(reason, 512, "asked for %s", node->device);
     else if (root != node->id)
         snprintf(reason, 512, "with %s", graph_node(p->graph, root)->name);
-    else if (p->model && !p->settled[root] && p->placement->devices.n > 1)
-        snprintf(reason, 512, "simulated: %.1f to %.1f us", p->model->best_start[node->id] / 1e3,
-                 p->model->best_finish[node->id] / 1e3);
+    else if (p->best && !group->settled && p->n_devices > 1)
+        snprintf(reason, 512, "simulated: %.1f to %.1f us", p->best[node->id].start / 1e3,
+                 p->best[node->id].finish / 1e3);
     else if (node_is(node, "Variable"))
         snprintf(reason, 512, "variable");
-    else if (p->placement->devices.n == 1)
+    else if (p->n_devices == 1)
         snprintf(reason, 512, "only device");
     else if (able == 1)
         snprintf(reason, 512, "only device with a kernel");
-    else if (p->members[root] > 1)
-        snprintf(reason, 512, "first device for %d that share one", p->members[root]);
+    else if (group->members > 1)
+        snprintf(reason, 512, "first device for %d that share one", group->members);
     else
         snprintf(reason, 512, "first device with a kernel");
 }
@@ -511,8 +509,8 @@ static int tell_clocks(struct placer *p, struct graph *graph)
 {
     /* The number of tasks of a job with a node in each of them; 0: there is none. */
     int workers = 0;
-    for (size_t i = 0; i < p->graph->nodes.n; i++) {
-        int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
+    for (int i = 0; i < p->n; i++) {
+        int n = place_device(p, place_group(p, i)->chosen)->tasks;
         workers = n > workers ? n : workers;
     }
 
@@ -533,38 +531,26 @@ static int tell_clocks(struct placer *p, struct graph *graph)
 /* Forms groups and finds the devices possible for each; afterwards each has one. */
 static int prepare(struct placer *p)
 {
-    int n_nodes = (int)p->graph->nodes.n;
-    size_t n = (size_t)n_nodes;
-    p->asked = arena_array(&p->arena, n, sizeof *p->asked);
-    p->wanted = p->soft ? arena_array(&p->arena, n, sizeof *p->wanted) : p->asked;
-    p->kernel_types = arena_array(&p->arena, n, sizeof *p->kernel_types);
-    p->parent = arena_array(&p->arena, n, sizeof *p->parent);
-    p->members = arena_array(&p->arena, n, sizeof *p->members);
-    p->merged = arena_array(&p->arena, n, sizeof *p->merged);
-    p->common_types = arena_array(&p->arena, n, sizeof *p->common_types);
-    p->chosen = arena_array(&p->arena, n, sizeof *p->chosen);
-    p->settled = arena_array(&p->arena, n, sizeof *p->settled);
-    for (size_t i = 0; i < n; i++)
-        p->parent[i] = (int)i;
+    p->nodes = arena_array(&p->arena, (size_t)p->n, sizeof *p->nodes);
+    p->initial = place_find_initial(p->graph, &p->arena);
+    for (int i = 0; i < p->n; i++)
+        p->nodes[i].parent = i;
     if (find_types(p))
         return p->err->code;
     graph_each(node, p->graph) {
         if (read_request(p, node))
             return p->err->code;
+        struct place_node *own = &p->nodes[node->id];
         for (int j = 0; j < p->n_types; j++)
             if (kernel_find(p->kernels, node, p->types[j]))
-                p->kernel_types[node->id] |= 1u << j;
-        if (p->soft) {
-            p->wanted[node->id] = p->asked[node->id];
-            if (*p->asked[node->id].type && !has_kernel(p, node->id))
-                give_way(&p->wanted[node->id]);
-        }
-        for (int j = 0; j < node->n_inputs; j++)
-            if (node_takes_ref(node, j))
-                place_join(p, node->inputs[j].node, node->id);
+                own->kernel_types |= 1u << j;
+        own->wanted = own->asked;
+        if (p->soft && *own->asked.type && !has_kernel(p, node->id))
+            give_way(&own->wanted);
         /* A resource is memory of one task, which no other task can use. */
         for (int j = 0; j < node->n_inputs; j++)
-            if (graph_output(p->graph, node->inputs[j])->type == RESOURCE)
+            if (node_takes_ref(node, j) ||
+                graph_output(p->graph, node->inputs[j])->type == RESOURCE)
                 place_join(p, node->inputs[j].node, node->id);
         const struct attr_value *groups = node_attr(node, "_class");
         for (int j = 0; groups && j < groups->n; j++) {
@@ -575,22 +561,20 @@ static int prepare(struct placer *p)
     }
     if (join_near(p))
         return p->err->code;
-    for (int i = 0; i < n_nodes; i++) /* the root has the smallest id, and so comes first */
+    for (int i = 0; i < p->n; i++) /* the root has the smallest id, and so comes first */
         if (merge_into_group(p, i))
             return p->err->code;
-    for (int i = 0; i < n_nodes; i++)
+    for (int i = 0; i < p->n; i++)
         if (place_root(p, i) == i && choose(p, i))
             return p->err->code;
-    for (int i = 0; i < n_nodes; i++) {
+    graph_each(node, p->graph) {
         /* A group keeps the device of its first node that had a feasible one. */
-        const struct node *node = graph_node(p->graph, i);
-        int root = place_root(p, node->id);
-        for (size_t j = 0; *node->assigned && !p->settled[root] && j < p->placement->devices.n;
-             j++) {
-            const struct place_device *device = &p->placement->devices.items[j];
-            if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
-                p->chosen[root] = (int)j;
-                p->settled[root] = 1;
+        struct place_node *group = place_group(p, node->id);
+        for (int j = 0; *node->assigned && !group->settled && j < p->n_devices; j++) {
+            if (!strcmp(place_device(p, j)->text, node->assigned) &&
+                place_is_feasible(p, group, j)) {
+                group->chosen = j;
+                group->settled = true;
             }
         }
     }
@@ -602,6 +586,8 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
     struct placer p = {.graph = graph,
                        .placement = options->placement,
                        .kernels = options->kernels,
+                       .n = (int)graph->nodes.n,
+                       .n_devices = (int)options->placement->devices.n,
                        .soft = options->soft,
                        .err = err};
     int code = prepare(&p);
@@ -612,9 +598,9 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
             struct node *node = graph_node(graph, (int)i);
             const char *before = node->assigned;
             char reason[512];
-            int device = p.chosen[place_root(&p, node->id)];
-            if (strcmp(before, p.placement->devices.items[device].text))
-                graph_set_assigned(graph, node, p.placement->devices.items[device].text);
+            const char *device = place_device(&p, place_group(&p, node->id)->chosen)->text;
+            if (strcmp(before, device))
+                graph_set_assigned(graph, node, device);
             if (options->note) {
                 explain(&p, node, before, reason);
                 options->note(options->context, node, reason);

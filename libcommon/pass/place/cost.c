@@ -388,29 +388,7 @@ static double adapter_ns(double flows, double bytes, double bandwidth)
     return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
 }
 
-struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
-{
-    struct cost_way slowest = {0};
-    for (int i = 0; i < n; i++) {
-        /* The adapter of the task's host carries what all tasks of the host send. */
-        const struct cluster_task *own = cluster ? cluster_find(cluster, job, i) : NULL;
-        double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
-        int here = bandwidth > 0 ? count_tasks(job, n, cluster, own->host) : 0;
-        if (bandwidth > 0)
-            slowest.per_byte = fmax(slowest.per_byte, adapter_ns(here * (n - here), 1, bandwidth));
-        for (int k = i + 1; k < n; k++) {
-            struct cost_way way = task_way(job, i, job, k, cluster);
-            slowest.latency = fmax(slowest.latency, way.latency);
-            slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
-        }
-    }
-    const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
-    slowest = on_cores(slowest, &traffic, 1, cluster);
-    slowest.per_byte /= n > 1 ? n - 1 : 1;
-    return slowest;
-}
-
-/* ---- workers and shards ---- */
+/* ---- between tasks, all at once ---- */
 
 struct tasks {
     const char *job;
@@ -437,37 +415,53 @@ static double both_ways_ns(double sent, double flows, double got, double bandwid
     return fmax(NS * sent / bandwidth, in);
 }
 
-/* Returns whether workers are on the host; one of `from` and `to` is workers, the other shards. */
-static bool has_workers(struct tasks from, struct tasks to, const struct cluster *cluster, int host)
-{
-    struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
-    return count_tasks(workers.job, workers.n, cluster, host) > 0;
-}
-
-/* Returns the time per byte sent from each to each. Bytes that workers push to a host with only
- * shards, and that are lost before it, cost no time: other flows keep the adapter busy
- * meanwhile. */
-static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
-                          int host)
-{
-    double in = crossing_pairs(to, from, cluster, host);
-    double flows = has_workers(from, to, cluster, host) ? in : fmin(in, 1);
-    return both_ways_ns(crossing_pairs(from, to, cluster, host), flows, in,
-                        cluster->hosts.items[host].bandwidth);
-}
-
 /* Returns the slowest link in one direction. */
 static struct cost_way slowest_link(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
 {
     struct cost_way slowest = {0};
+    bool is_same = !strcmp(from.job, to.job);
     for (int i = 0; i < from.n; i++)
         for (int k = 0; k < to.n; k++) {
+            if (is_same && i == k)
+                continue;
             struct cost_way way = task_way(from.job, i, to.job, k, cluster);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
     return slowest;
+}
+
+/* Returns the route of a byte that each of `from` sends to each of `to`, without cores, and whether
+ * hosts with only shards are its bottleneck. Bytes that workers push to such a host, and that are
+ * lost before it, cost no time: other flows keep the adapter busy meanwhile. */
+static struct cost_way each_to_each(struct tasks from, struct tasks to,
+                                    const struct cluster *cluster, bool *waits_for_shards)
+{
+    struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
+    struct cost_way slowest = slowest_link(from, to, cluster);
+    double shards = 0;
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        bool has_workers = count_tasks(workers.job, workers.n, cluster, i) > 0;
+        double out = crossing_pairs(from, to, cluster, i),
+               in = crossing_pairs(to, from, cluster, i);
+        double *most = has_workers ? &slowest.per_byte : &shards;
+        *most = fmax(*most, both_ways_ns(out, has_workers ? in : fmin(in, 1), in,
+                                         cluster->hosts.items[i].bandwidth));
+    }
+    *waits_for_shards = shards > 0 && shards >= slowest.per_byte;
+    slowest.per_byte = fmax(slowest.per_byte, shards);
+    return slowest;
+}
+
+struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
+{
+    struct tasks all = {job, n};
+    const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
+    bool ignored;
+    struct cost_way way = on_cores(each_to_each(all, all, cluster, &ignored), &traffic, 1, cluster);
+    way.per_byte /= n > 1 ? n - 1 : 1;
+    return way;
 }
 
 /* Adds the time of shared cores, where each sends a byte to each of the others and gets `back`
@@ -481,34 +475,15 @@ static struct cost_way with_cores(struct cost_way way, struct tasks these, struc
     return on_cores(way, traffic, 2, cluster);
 }
 
-/* Returns the route of a byte that each of `from` sends to all of `to`. */
-static struct cost_way each_to_each(struct tasks from, struct tasks to,
-                                    const struct cluster *cluster)
-{
-    struct cost_way slowest = slowest_link(from, to, cluster);
-    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++)
-        slowest.per_byte = fmax(slowest.per_byte, crossing_ns(from, to, cluster, i));
-    return with_cores(slowest, from, to, 0, cluster);
-}
-
-/* Returns whether hosts with only shards are the bottleneck of this direction. */
-static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
-{
-    double others = slowest_link(from, to, cluster).per_byte, shards = 0;
-    for (int i = 0; i < (int)cluster->hosts.n; i++) {
-        double *most = has_workers(from, to, cluster, i) ? &others : &shards;
-        *most = fmax(*most, crossing_ns(from, to, cluster, i));
-    }
-    return shards > 0 && shards >= others;
-}
-
 struct cost_shards cost_shards(int n, int shards, const struct cluster *cluster)
 {
     struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
-    bool waits = cluster && waits_for_shards(workers, all, cluster) &&
-                 waits_for_shards(all, workers, cluster);
-    struct cost_shards cost = {each_to_each(workers, all, cluster),
-                               each_to_each(all, workers, cluster), waits ? (n - 1.0) / n : 0};
+    bool pushes_wait, reads_wait;
+    struct cost_way pushes = each_to_each(workers, all, cluster, &pushes_wait);
+    struct cost_way reads = each_to_each(all, workers, cluster, &reads_wait);
+    struct cost_shards cost = {with_cores(pushes, workers, all, 0, cluster),
+                               with_cores(reads, workers, all, 0, cluster),
+                               pushes_wait && reads_wait ? (n - 1.0) / n : 0};
     cost.pushes.per_byte /= shards;
     cost.reads.per_byte /= shards;
     return cost;
@@ -620,19 +595,19 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
     struct schedule_cost s = {.job = query->job, .cluster = query->cluster, .n = query->n};
     struct sum_schedule least = {0}, schedule = {0};
     struct schedule_request request = {.kind = query->kind, .n_members = query->n};
-    s.ways = mem_array(n * n, sizeof *s.ways);
-    s.hosts = mem_array(n, sizeof *s.hosts);
-    s.sent = mem_array(3 * n, sizeof *s.sent);
-    s.passed = s.sent + n;
-    s.messages = s.passed + n;
-    s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
-    s.in = s.out + n_hosts;
+    struct arena arena = ARENA_INIT;
+    s.ways = arena_array(&arena, n * n, sizeof *s.ways);
+    s.hosts = arena_array(&arena, n, sizeof *s.hosts);
+    s.sent = arena_array(&arena, n, sizeof *s.sent);
+    s.passed = arena_array(&arena, n, sizeof *s.passed);
+    s.messages = arena_array(&arena, n, sizeof *s.messages);
+    s.out = arena_array(&arena, n_hosts, sizeof *s.out);
+    s.in = arena_array(&arena, n_hosts, sizeof *s.in);
     for (int i = 0; i < s.n; i++) {
         const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
         s.hosts[i] = task ? task->host : -1;
-        for (int k = 0; k < s.n; k++) {
+        for (int k = 0; k < s.n; k++)
             s.ways[i * s.n + k] = task_way(s.job, i, s.job, k, s.cluster);
-        }
     }
     request.hosts = query->cluster ? s.hosts : NULL;
     int code = schedule_make(&request, &least, err);
@@ -648,9 +623,6 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
         sum_up(&s, &schedule, &least, cost);
     schedule_release(&schedule);
     schedule_release(&least);
-    mem_free(s.out);
-    mem_free(s.sent);
-    mem_free(s.hosts);
-    mem_free(s.ways);
+    arena_release(&arena);
     return code;
 }

@@ -99,16 +99,24 @@ static void part_find_late(struct cutter *c)
 
 /* ---- parts and copies ---- */
 
-/* Adds a node to a part, named after `near` of the source and its purpose; -1 on failure. Inferred
- * attributes may be left out. */
+/* A name after a node of the source, and its purpose. */
+static const char *new_name(struct cutter *c, const struct node *near, const char *op)
+{
+    const char *name;
+    do
+        name = arena_printf(&c->arena, "%s/%s_%d", near->name, op, ++c->n_made);
+    while (graph_find(c->from, name));
+    return name;
+}
+
+/* Adds a node to a part, for `near` of the source; -1 on failure. Inferred attributes, and a name,
+ * may be left out. */
 static int part_add(struct cutter *c, int part, const struct node *near,
                     const struct node_spec *spec)
 {
     struct graph *graph = part_at(c, part);
     struct node_spec named = *spec;
-    do
-        named.name = arena_printf(&c->arena, "%s/%s_%d", near->name, spec->op, ++c->n_made);
-    while (graph_find(c->from, named.name));
+    named.name = spec->name ? spec->name : new_name(c, near, spec->op);
     named.assigned = c->parts->parts.items[part].device;
     named.file = near->file;
     named.line = near->line;
@@ -134,17 +142,15 @@ static struct edge part_constant(struct cutter *c, const struct node *node, int 
  * drives its own steps takes no part in another's. */
 static int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing)
 {
-    const char *from = c->parts->parts.items[crossing->from].device;
-    const char *to = c->parts->parts.items[crossing->to].device;
-    struct device_name a, b;
-    if (device_name_parse(&a, from, c->err) || device_name_parse(&b, to, c->err))
-        return c->err->code;
-    if (strcmp(a.job, b.job) != 0 || device_task_is_many(a.task) == device_task_is_many(b.task))
+    const struct graph_part *from = &c->parts->parts.items[crossing->from];
+    const struct graph_part *to = &c->parts->parts.items[crossing->to];
+    if (strcmp(from->name.job, to->name.job) != 0 ||
+        device_task_is_many(from->name.task) == device_task_is_many(to->name.task))
         return 0;
     return error_set(c->err, ERR_DATA,
                      "%s: is on %s, but what takes it on %s: both must ask for one in each task, "
                      "or for the same task",
-                     node_text(graph_node(c->from, crossing->edge.node)), from, to);
+                     node_text(graph_node(c->from, crossing->edge.node)), from->device, to->device);
 }
 
 /* ---- crossings ---- */
@@ -206,46 +212,40 @@ static int pace(const struct cutter *c, int frame, int part)
     return frame == FRAME_ROOT ? -1 : part_loop(c, frame, part)->merge;
 }
 
-static int add_send(struct cutter *c, const struct part_crossing *crossing, struct edge value)
+/* Sends a value from part to part; returns the Recv, or -1 on failure. */
+static int add_transfer(struct cutter *c, const struct part_crossing *crossing, struct edge value)
 {
-    const struct graph_part *parts = c->parts->parts.items;
-    int after = pace(c, crossing->frame, crossing->from);
-    int priority = node_priority(graph_node(c->from, crossing->edge.node));
-    bool is_ranked = priority && crossing->edge.slot != CONTROL_SLOT;
-    struct attr attrs[] = {{"tensor_name", attr_string("")},
-                           {"send_device", attr_string(parts[crossing->from].device)},
-                           {"recv_device", attr_string(parts[crossing->to].device)},
-                           {"_priority", attr_int(priority)}};
-    struct node_spec spec = {.op = "Send",
-                             .inputs = &value,
-                             .n_inputs = 1,
-                             .attrs = attrs,
-                             .n_attrs = 3 + is_ranked,
-                             .controls = &after,
-                             .n_controls = after >= 0};
-    int send = part_add(c, crossing->from, graph_node(c->from, crossing->edge.node), &spec);
-    if (send < 0)
-        return -1;
-    struct graph *graph = part_at(c, crossing->from);
-    struct node *node = graph_node(graph, send);
-    attrs[0].value = attr_string(node->name);
-    return graph_set_attr(graph, node, &attrs[0], c->err) ? -1 : send;
-}
-
-static int add_recv(struct cutter *c, const struct part_crossing *crossing, int send,
-                    const struct node_output *output)
-{
-    const struct graph_part *parts = c->parts->parts.items;
-    int after = pace(c, crossing->frame, crossing->to);
-    const char *name = graph_node(part_at(c, crossing->from), send)->name;
-    struct attr attrs[] = {{"tensor_name", attr_string(name)},
-                           {"send_device", attr_string(parts[crossing->from].device)},
-                           {"recv_device", attr_string(parts[crossing->to].device)},
-                           {"tensor_type", attr_type(output->type)},
-                           {"shape", attr_shape(&output->shape)}};
-    struct node_spec spec = {
-        .op = "Recv", .attrs = attrs, .n_attrs = 5, .controls = &after, .n_controls = after >= 0};
-    return part_add(c, crossing->to, graph_node(c->from, crossing->edge.node), &spec);
+    const struct graph_part *from = &c->parts->parts.items[crossing->from];
+    const struct graph_part *to = &c->parts->parts.items[crossing->to];
+    const struct node *node = graph_node(c->from, crossing->edge.node);
+    const struct node_output *output = graph_output(from->graph, value);
+    int sender = pace(c, crossing->frame, crossing->from), priority = node_priority(node);
+    int receiver = pace(c, crossing->frame, crossing->to);
+    const char *name = new_name(c, node, "Send");
+    const struct attr sent[] = {{"tensor_name", attr_string(name)},
+                                {"send_device", attr_string(from->device)},
+                                {"recv_device", attr_string(to->device)},
+                                {"_priority", attr_int(priority)}};
+    const struct attr received[] = {sent[0],
+                                    sent[1],
+                                    sent[2],
+                                    {"tensor_type", attr_type(output->type)},
+                                    {"shape", attr_shape(&output->shape)}};
+    const struct node_spec send = {.op = "Send",
+                                   .name = name,
+                                   .inputs = &value,
+                                   .n_inputs = 1,
+                                   .attrs = sent,
+                                   .n_attrs = priority && crossing->edge.slot >= 0 ? 4 : 3,
+                                   .controls = &sender,
+                                   .n_controls = sender >= 0};
+    const struct node_spec recv = {.op = "Recv",
+                                   .attrs = received,
+                                   .n_attrs = 5,
+                                   .controls = &receiver,
+                                   .n_controls = receiver >= 0};
+    return part_add(c, crossing->from, node, &send) < 0 ? -1
+                                                        : part_add(c, crossing->to, node, &recv);
 }
 
 static int add_cast(struct cutter *c, const struct part_crossing *crossing, int part,
@@ -279,8 +279,7 @@ static struct edge part_cross(struct cutter *c, const struct part_crossing *want
     }
     if (node_is(node, "NextIteration") ||
         (node_is(node, "Enter") && !node_bool(node, "is_constant"))) {
-        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
-                  node_text(node), node->op->def->name);
+        node_refuse(node, c->err, "can only be used on the device of its Merge");
         return EDGE_NONE;
     }
     if (crossing.n_also)
@@ -293,12 +292,11 @@ static struct edge part_cross(struct cutter *c, const struct part_crossing *want
                      graph_output(part_at(c, crossing.from), value)->type == FLOAT32;
     if (is_narrow)
         value = (struct edge){add_cast(c, &crossing, crossing.from, value, attr->type), 0};
-    int send = edge_exists(value) ? add_send(c, &crossing, value) : -1;
-    if (send < 0)
+    if (!edge_exists(value))
         return EDGE_NONE;
-    struct node_output output = *graph_output(part_at(c, crossing.from), value);
-    crossing.bytes = shape_bytes(&output.shape, output.type);
-    crossing.recv = crossing.value = add_recv(c, &crossing, send, &output);
+    const struct node_output *output = graph_output(part_at(c, crossing.from), value);
+    crossing.bytes = shape_bytes(&output->shape, output->type);
+    crossing.recv = crossing.value = add_transfer(c, &crossing, value);
     if (crossing.recv >= 0 && is_narrow)
         crossing.value =
             add_cast(c, &crossing, crossing.to, (struct edge){crossing.recv, 0}, FLOAT32);
@@ -363,6 +361,8 @@ static int connect_waits(struct cutter *c, const struct node *node, const int *w
         for (int i = 0; i < n; i++)
             if (c->part[waits[i]] == from)
                 all[n_all++] = waits[i];
+        if (!n_all)
+            continue;
         struct part_crossing over = {.edge = {all[0], CONTROL_SLOT},
                                      .also = all + 1,
                                      .n_also = n_all - 1,
@@ -370,9 +370,7 @@ static int connect_waits(struct cutter *c, const struct node *node, const int *w
                                      .to = to,
                                      .frame = FRAME_ROOT,
                                      .reader = -1};
-        struct edge here = !n_all      ? EDGE_NONE
-                           : n_all > 1 ? part_cross(c, &over)
-                                       : part_edge(c, over.edge, to, node);
+        struct edge here = part_cross(c, &over);
         if (edge_exists(here))
             graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
     }
@@ -641,8 +639,11 @@ static int cut(struct cutter *c)
         while (part < c->n && strcmp(c->parts->parts.items[part].device, node->assigned) != 0)
             part++;
         if (part == c->n) {
-            vec_push(&c->parts->parts,
-                     ((struct graph_part){node->assigned, graph_new(c->from->registry)}));
+            struct graph_part made = {.device = node->assigned};
+            if (device_name_parse(&made.name, node->assigned, c->err))
+                return c->err->code;
+            made.graph = graph_new(c->from->registry);
+            vec_push(&c->parts->parts, made);
             c->n++;
         }
         c->part[node->id] = part;

@@ -30,6 +30,7 @@
 
 struct graph_part {
     const char *device; /* canonical; as in the source */
+    struct device_name name;
     struct graph *graph;
 };
 

@@ -222,8 +222,7 @@ int part_delay(struct cutter *c)
     d.devices = arena_array(&d.c->arena, (size_t)c->n + 1, sizeof *d.devices);
     for (int i = 0; i < c->n; i++) {
         struct delay_device *device = &d.devices[i];
-        if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
-            return c->err->code;
+        device->name = c->parts->parts.items[i].name;
         struct device_facts facts = cost_facts(&device->name, cluster, c->estimates->costs);
         device->rates = cost_rates_of(device->name.type, &facts);
         device->speed = facts.speed > 0 ? facts.speed : 1;

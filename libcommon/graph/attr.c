@@ -24,11 +24,18 @@ static const char *const kind_names[] = {
 
 #define N_KINDS (sizeof kind_names / sizeof *kind_names)
 
-/* Bytes of one item of a list kind. */
+/* Bytes of a value that is all of itself, and of one item of a list kind. */
 static const size_t item_bytes[] = {
-    [ATTR_LIST_INT] = sizeof(int64_t),     [ATTR_LIST_FLOAT] = sizeof(double),
-    [ATTR_LIST_BOOL] = sizeof(bool),       [ATTR_LIST_STRING] = sizeof(char *),
-    [ATTR_LIST_TYPE] = sizeof(enum dtype), [ATTR_LIST_SHAPE] = sizeof(struct shape),
+    [ATTR_INT] = sizeof(int64_t),
+    [ATTR_FLOAT] = sizeof(double),
+    [ATTR_BOOL] = sizeof(bool),
+    [ATTR_TYPE] = sizeof(enum dtype),
+    [ATTR_LIST_INT] = sizeof(int64_t),
+    [ATTR_LIST_FLOAT] = sizeof(double),
+    [ATTR_LIST_BOOL] = sizeof(bool),
+    [ATTR_LIST_STRING] = sizeof(char *),
+    [ATTR_LIST_TYPE] = sizeof(enum dtype),
+    [ATTR_LIST_SHAPE] = sizeof(struct shape),
 };
 
 const char *attr_kind_name(enum attr_kind kind)
@@ -45,46 +52,6 @@ bool attr_kind_parse(const char *text, size_t n, enum attr_kind *kind)
         }
     }
     return false;
-}
-
-struct attr_value attr_int(int64_t value)
-{
-    return (struct attr_value){.kind = ATTR_INT, .i = value};
-}
-
-struct attr_value attr_float(double value)
-{
-    return (struct attr_value){.kind = ATTR_FLOAT, .f = value};
-}
-
-struct attr_value attr_bool(bool value)
-{
-    return (struct attr_value){.kind = ATTR_BOOL, .b = value};
-}
-
-struct attr_value attr_string(const char *value)
-{
-    return (struct attr_value){.kind = ATTR_STRING, .s = value};
-}
-
-struct attr_value attr_type(enum dtype value)
-{
-    return (struct attr_value){.kind = ATTR_TYPE, .type = value};
-}
-
-struct attr_value attr_shape(const struct shape *value)
-{
-    return (struct attr_value){.kind = ATTR_SHAPE, .shape = value};
-}
-
-struct attr_value attr_tensor(const struct tensor *value)
-{
-    return (struct attr_value){.kind = ATTR_TENSOR, .tensor = value};
-}
-
-struct attr_value attr_ints(const int64_t *values, int n)
-{
-    return (struct attr_value){.kind = ATTR_LIST_INT, .n = n, .ints = values};
 }
 
 struct attr_value attr_item(const struct attr_value *list, int i)
@@ -115,22 +82,15 @@ void attr_add(struct arena *arena, struct attr_value *list, const struct attr_va
 struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
 {
     struct attr_value copy = *value;
-    switch (value->kind) {
-    case ATTR_STRING:
+    if (value->kind == ATTR_STRING)
         copy.s = arena_strdup(arena, value->s);
-        break;
-    case ATTR_SHAPE:
+    if (value->kind == ATTR_SHAPE)
         copy.shape = arena_copy(arena, value->shape, sizeof *value->shape);
-        break;
-    case ATTR_TENSOR: {
+    if (value->kind == ATTR_TENSOR) {
         struct tensor *tensor = arena_copy(arena, value->tensor, sizeof *tensor);
         tensor->buffer = NULL;
         tensor->data = arena_copy(arena, tensor->data, tensor_bytes(tensor));
         copy.tensor = tensor;
-        break;
-    }
-    default:
-        break;
     }
     if (value->kind >= ATTR_LIST_INT)
         copy.ints = arena_copy(arena, value->ints, (size_t)value->n * item_bytes[value->kind]);
@@ -143,26 +103,14 @@ bool attr_equal(const struct attr_value *a, const struct attr_value *b)
 {
     if (a->kind != b->kind)
         return false;
-    switch (a->kind) {
-    case ATTR_NONE:
-        return true;
-    case ATTR_INT:
-        return a->i == b->i;
-    case ATTR_FLOAT: /* by bits: -0 differs from 0, and a NaN equals itself */
-        return !memcmp(&a->f, &b->f, sizeof a->f);
-    case ATTR_BOOL:
-        return a->b == b->b;
-    case ATTR_STRING:
+    if (a->kind == ATTR_STRING)
         return !strcmp(a->s, b->s);
-    case ATTR_TYPE:
-        return a->type == b->type;
-    case ATTR_SHAPE:
+    if (a->kind == ATTR_SHAPE)
         return shape_equal(a->shape, b->shape);
-    case ATTR_TENSOR:
+    if (a->kind == ATTR_TENSOR)
         return tensor_equal(a->tensor, b->tensor);
-    default:
-        break;
-    }
+    if (a->kind < ATTR_LIST_INT) /* floats by bits: -0 differs from 0, and a NaN equals itself */
+        return !memcmp(&a->i, &b->i, item_bytes[a->kind]);
     bool equal = a->n == b->n;
     for (int i = 0; equal && i < a->n; i++) {
         struct attr_value one = attr_item(a, i), other = attr_item(b, i);
@@ -179,26 +127,16 @@ static uint64_t hash_shape(const struct shape *s, uint64_t seed)
 
 static uint64_t hash_value(const struct attr_value *v, uint64_t hash)
 {
-    switch (v->kind) {
-    case ATTR_NONE:
-        return hash;
-    case ATTR_INT:
-    case ATTR_FLOAT:
-        return hash_bytes(&v->i, sizeof v->i, hash);
-    case ATTR_BOOL:
-        return hash_bytes(&v->b, sizeof v->b, hash);
-    case ATTR_STRING:
+    if (v->kind == ATTR_STRING)
         return hash_bytes(v->s, strlen(v->s), hash);
-    case ATTR_TYPE:
-        return hash_bytes(&v->type, sizeof v->type, hash);
-    case ATTR_SHAPE:
+    if (v->kind == ATTR_SHAPE)
         return hash_shape(v->shape, hash);
-    case ATTR_TENSOR:
+    if (v->kind == ATTR_TENSOR) {
         hash = hash_shape(&v->tensor->shape, hash ^ (uint64_t)v->tensor->type);
         return hash_bytes(v->tensor->data, tensor_bytes(v->tensor), hash);
-    default:
-        break;
     }
+    if (v->kind < ATTR_LIST_INT)
+        return v->kind ? hash_bytes(&v->i, item_bytes[v->kind], hash) : hash;
     hash = hash_bytes(&v->n, sizeof v->n, hash);
     for (int i = 0; i < v->n; i++) {
         struct attr_value item = attr_item(v, i);

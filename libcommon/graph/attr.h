@@ -57,14 +57,16 @@ struct attr {
 const char *attr_kind_name(enum attr_kind kind); /* "int", "list(int)" */
 bool attr_kind_parse(const char *text, size_t n, enum attr_kind *kind);
 
-struct attr_value attr_int(int64_t value);
-struct attr_value attr_float(double value);
-struct attr_value attr_bool(bool value);
-struct attr_value attr_string(const char *value);
-struct attr_value attr_type(enum dtype value);
-struct attr_value attr_shape(const struct shape *value);
-struct attr_value attr_tensor(const struct tensor *value);
-struct attr_value attr_ints(const int64_t *values, int n);
+/* Values that borrow what they point to. */
+#define attr_int(value) ((struct attr_value){.kind = ATTR_INT, .i = (value)})
+#define attr_float(value) ((struct attr_value){.kind = ATTR_FLOAT, .f = (value)})
+#define attr_bool(value) ((struct attr_value){.kind = ATTR_BOOL, .b = (value)})
+#define attr_string(value) ((struct attr_value){.kind = ATTR_STRING, .s = (value)})
+#define attr_type(value) ((struct attr_value){.kind = ATTR_TYPE, .type = (value)})
+#define attr_shape(value) ((struct attr_value){.kind = ATTR_SHAPE, .shape = (value)})
+#define attr_tensor(value) ((struct attr_value){.kind = ATTR_TENSOR, .tensor = (value)})
+#define attr_ints(values, count)                                                                   \
+    ((struct attr_value){.kind = ATTR_LIST_INT, .n = (count), .ints = (values)})
 
 /* Returns an item of a list, as a value of its own that borrows from it. */
 struct attr_value attr_item(const struct attr_value *list, int i);

@@ -105,7 +105,7 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
         struct shape few[8], *shapes = few;
         if (n > 8)
             shapes = arena_array(&graph->arena, (size_t)n, sizeof *shapes);
-        if (!code && !infer_node(graph, node, shapes, err)) {
+        if (!code && !infer_node(graph, node, NULL, shapes, err)) {
             static const struct node none = {.device = "", .assigned = ""};
             size_t before = graph->nodes.n;
             const struct node *last = before ? graph->nodes.items[before - 1] : &none;

@@ -38,23 +38,21 @@ int graph_check_rounds(const struct graph *graph, struct error *err)
         if (!node_is(next, "NextIteration") ||
             shape_compatible(&enter->outputs[node->inputs[0].slot].shape, &next->outputs[0].shape))
             continue;
-        error_set(err, ERR_DATA,
-                  "starts as %s, and the loop makes it %s; what stays of the shape is said by a "
-                  "PlaceholderWithDefault before the loop",
-                  shape_text(&enter->outputs[node->inputs[0].slot].shape),
-                  shape_text(&next->outputs[0].shape));
-        return node_fail(node, err);
+        return node_refuse(
+            node, err,
+            "starts as %s, and the loop makes it %s; what stays of the shape is said by a "
+            "PlaceholderWithDefault before the loop",
+            shape_text(&enter->outputs[node->inputs[0].slot].shape),
+            shape_text(&next->outputs[0].shape));
     }
     bool *gated = mem_array(graph->nodes.n + 1, sizeof *gated);
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
         const struct node *node = graph_node(graph, (int)i);
         gated[i] = is_gated(graph, node, gated);
-        if (node_is(node, "NextIteration") && !gated[i]) {
-            error_set(err, ERR_DATA,
-                      "the loop would never end: what comes round does not depend on its Switch, "
-                      "by data or by a control input");
-            node_fail(node, err);
-        }
+        if (node_is(node, "NextIteration") && !gated[i])
+            node_refuse(node, err,
+                        "the loop would never end: what comes round does not depend on its "
+                        "Switch, by data or by a control input");
     }
     mem_free(gated);
     return err->code;
@@ -124,10 +122,8 @@ static int check_levels(const struct graph *graph, const struct frames *frames, 
             level[i] = most;
             if (node_is(node, "Enter") && most > entered[frames_output(frames, node)])
                 entered[frames_output(frames, node)] = most;
-            if (most > (int)frames->frames.n) {
-                error_set(err, ERR_DATA, "depends on the Exit of a loop that depends on it");
-                node_fail(node, err);
-            }
+            if (most > (int)frames->frames.n)
+                node_refuse(node, err, "depends on the Exit of a loop that depends on it");
         }
     }
     mem_free(level);

@@ -56,11 +56,10 @@ static int check_same_frame(struct analysis *a, const struct node *node, int fro
     int expected = frames_output(a->f, graph_node(a->graph, *first));
     if (frame == expected)
         return 0;
-    error_set(a->err, ERR_DATA,
-              "inputs of one node must come from one loop, but '%s' is %s and '%s' is %s",
-              graph_node(a->graph, *first)->name, frame_text(a, expected),
-              graph_node(a->graph, from)->name, frame_text(a, frame));
-    return node_fail(node, a->err);
+    return node_refuse(node, a->err,
+                       "inputs of one node must come from one loop, but '%s' is %s and '%s' is %s",
+                       graph_node(a->graph, *first)->name, frame_text(a, expected),
+                       graph_node(a->graph, from)->name, frame_text(a, frame));
 }
 
 /* ---- conditions ---- */
@@ -148,12 +147,6 @@ int frames_edge_condition(const struct frames *frames, const struct graph *graph
     return condition; /* this output is unused, or the condition is implied */
 }
 
-static int fail_node(struct analysis *a, const struct node *node, const char *text)
-{
-    error_set(a->err, ERR_DATA, "%s", text);
-    return node_fail(node, a->err);
-}
-
 static int find_condition(struct analysis *a, const struct node *node)
 {
     bool merge = node_is(node, "Merge");
@@ -175,7 +168,7 @@ static int find_condition(struct analysis *a, const struct node *node)
             condition = a->f->conditions.items[condition].parent; /* their common condition */
         any = true;
         if (condition >= 0 && a->f->conditions.items[condition].depth > FRAMES_DEPTH_MAX)
-            return fail_node(a, node, "conditions are nested too deep");
+            return node_refuse(node, a->err, "conditions are nested too deep");
     }
     a->f->condition[node->id] = condition;
     return 0;
@@ -201,7 +194,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
         struct loop_variable variable = {
             .enter = node->id, .merge = -1, .next = -1, .switch_ = -1, .exit = -1};
         if (!*node_string(node, "frame_name"))
-            return fail_node(a, node, "frame_name is empty");
+            return node_refuse(node, a->err, "frame_name is empty");
         /* Find the child that an Enter opens. */
         int parent = f->frame[node->id];
         const char *name = node_string(node, "frame_name");
@@ -221,7 +214,7 @@ static int add_control_flow(struct analysis *a, const struct node *node)
         }
         variable.frame = (int)index;
         if (a->f->frames.items[variable.frame].depth > FRAMES_DEPTH_MAX)
-            return fail_node(a, node, "loops are nested too deep");
+            return node_refuse(node, a->err, "loops are nested too deep");
         struct graph_frame *entered = &f->frames.items[variable.frame];
         entered->n_enters++;
         if (f->condition[node->id] >= 0 && !node_bool(node, "is_constant"))
@@ -233,12 +226,12 @@ static int add_control_flow(struct analysis *a, const struct node *node)
     if (node_is(node, "LoopCond")) {
         struct graph_frame *frame = &a->f->frames.items[a->f->frame[node->id]];
         if (frame->depth == 0)
-            return fail_node(a, node, "is not in a loop");
+            return node_refuse(node, a->err, "is not in a loop");
         if (frame->loop_cond < 0)
             frame->loop_cond = node->id;
         else if (!strcmp(graph_node(a->graph, frame->loop_cond)->assigned, node->assigned))
-            return fail_node(a, node,
-                             "the loop has another LoopCond"); /* not from another partition */
+            return node_refuse(node, a->err,
+                               "the loop has another LoopCond"); /* not from another partition */
         return 0;
     }
     if (node_is(node, "Merge")) {
@@ -256,12 +249,12 @@ static int add_control_flow(struct analysis *a, const struct node *node)
             f->variables.items[v].switch_ = node->id;
     } else if (node_is(node, "Exit")) {
         if (f->frame[node->id] == FRAME_ROOT)
-            return fail_node(a, node, "is not in a loop");
+            return node_refuse(node, a->err, "is not in a loop");
         v = f->variable[node->id] = continued(a, node, "Switch");
         if (v >= 0)
             f->variables.items[v].exit = node->id;
     } else if (node_is(node, "NextIteration") && f->frame[node->id] == FRAME_ROOT) {
-        return fail_node(a, node, "is not in a loop");
+        return node_refuse(node, a->err, "is not in a loop");
     }
     return 0;
 }
@@ -298,7 +291,7 @@ static int analyse(struct analysis *a)
         for (int k = 0; k < node->n_inputs; k++)
             if (graph_is_back_edge(a->graph, node, node->inputs[k]) &&
                 a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
-                return fail_node(a, node, "closes a loop that it is not in");
+                return node_refuse(node, a->err, "closes a loop that it is not in");
     return 0;
 }
 
@@ -321,11 +314,6 @@ static void sort_variables(struct frames *f, size_t n_nodes)
         f->frames.items[i].first_variable -= f->frames.items[i].n_enters;
     for (size_t i = 0; i < n_nodes; i++)
         f->variable[i] = f->variable[i] < 0 ? -1 : place[f->variable[i]];
-}
-
-int frames_new(const struct graph *graph, struct frames **frames, struct error *err)
-{
-    return frames_new_fed(graph, NULL, frames, err);
 }
 
 int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct frames **frames,

@@ -58,13 +58,12 @@ struct frames {
 };
 
 /* Analyses a graph that is closed (no open inputs). ERR_DATA naming the node that breaks a rule or
- * goes deeper than FRAMES_DEPTH_MAX.
- * The result borrows names from the graph and is freed by frames_free. */
-int frames_new(const struct graph *graph, struct frames **frames, struct error *err);
-/* The same for a graph whose outputs in the map are fed: a fed value exists in every loop, too. */
+ * goes deeper than FRAMES_DEPTH_MAX. Outputs in the map (NULL: none) are fed: a fed value exists in
+ * every loop, too. The result borrows names from the graph and is freed by frames_free. */
 struct edge_map;
 int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct frames **frames,
                    struct error *err);
+#define frames_new(graph, frames, err) frames_new_fed((graph), NULL, (frames), (err))
 void frames_free(struct frames *frames);
 
 /* Returns the frame that the node's outputs belong to. */

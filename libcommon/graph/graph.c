@@ -270,10 +270,16 @@ static const struct attr_value *need(const struct node *node, const char *name, 
     return value;
 }
 
-int64_t node_int(const struct node *node, const char *name)
-{
-    return need(node, name, ATTR_INT)->i;
-}
+#define GETTER(type, getter, of_kind, member)                                                      \
+    type getter(const struct node *node, const char *name)                                         \
+    {                                                                                              \
+        return need(node, name, of_kind)->member;                                                  \
+    }
+GETTER(int64_t, node_int, ATTR_INT, i)
+GETTER(double, node_float, ATTR_FLOAT, f)
+GETTER(bool, node_bool, ATTR_BOOL, b)
+GETTER(const char *, node_string, ATTR_STRING, s)
+GETTER(enum dtype, node_type, ATTR_TYPE, type)
 
 int32_t node_priority(const struct node *node)
 {
@@ -282,26 +288,6 @@ int32_t node_priority(const struct node *node)
     if (priority <= INT32_MIN || priority >= INT32_MAX)
         return priority < 0 ? INT32_MIN + 1 : INT32_MAX - 1;
     return (int32_t)priority;
-}
-
-double node_float(const struct node *node, const char *name)
-{
-    return need(node, name, ATTR_FLOAT)->f;
-}
-
-bool node_bool(const struct node *node, const char *name)
-{
-    return need(node, name, ATTR_BOOL)->b;
-}
-
-const char *node_string(const struct node *node, const char *name)
-{
-    return need(node, name, ATTR_STRING)->s;
-}
-
-enum dtype node_type(const struct node *node, const char *name)
-{
-    return need(node, name, ATTR_TYPE)->type;
 }
 
 /* ---- arguments ---- */

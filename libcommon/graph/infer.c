@@ -38,22 +38,12 @@ int infer_rank_at_least(struct infer *infer, int input, int rank)
                       rank, shape_text(s));
 }
 
-int infer_scalar(struct infer *infer, int input)
-{
-    return infer_rank(infer, input, 0);
-}
-
 int infer_scalars(struct infer *infer, int from, int to)
 {
     int code = 0;
     for (int i = from; i < to && !code; i++)
         code = infer_scalar(infer, i);
     return code;
-}
-
-int infer_vector(struct infer *infer, int input)
-{
-    return infer_rank(infer, input, 1);
 }
 
 int infer_merge(struct infer *infer, int a, int b, struct shape *merged)
@@ -243,9 +233,8 @@ static bool value_shape_in_graph(const struct infer *infer, int input, struct sh
     return edge_exists(edge) && graph_constant_shape(infer->context, edge, shape);
 }
 
-/* Infers with the inputs in `visited` (by id; NULL: all) as known and the others as open. */
-static int infer_visited(const struct graph *graph, const struct node *node, const char *visited,
-                         struct shape *out, struct error *err)
+int infer_node(const struct graph *graph, const struct node *node, const char *visited,
+               struct shape *out, struct error *err)
 {
     const struct node_output *small[SMALL_INPUTS], **in = small;
     if (node->n_inputs > SMALL_INPUTS)
@@ -270,12 +259,6 @@ static int infer_visited(const struct graph *graph, const struct node *node, con
     return code;
 }
 
-int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
-               struct error *err)
-{
-    return infer_visited(graph, node, NULL, out, err);
-}
-
 /* One pass in topological order. Each pass can only lose information about shapes (join), so the
  * passes end. */
 static int infer_pass(struct graph *graph, const int *order, char *visited, bool *changed,
@@ -284,7 +267,7 @@ static int infer_pass(struct graph *graph, const int *order, char *visited, bool
     for (size_t i = 0; i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, order[i]);
         struct shape *out = mem_array((size_t)node->n_outputs, sizeof *out);
-        int code = infer_visited(graph, node, visited, out, err);
+        int code = infer_node(graph, node, visited, out, err);
         for (int k = 0; !code && k < node->n_outputs; k++) {
             struct shape joined =
                 visited[node->id] ? shape_join(&node->outputs[k].shape, &out[k]) : out[k];

@@ -30,9 +30,9 @@ struct infer {
  * unknown rank passes. */
 int infer_rank(struct infer *infer, int input, int rank); /* exactly */
 int infer_rank_at_least(struct infer *infer, int input, int rank);
-int infer_scalar(struct infer *infer, int input);
+#define infer_scalar(infer, input) infer_rank((infer), (input), 0)
 int infer_scalars(struct infer *infer, int from, int to); /* inputs from..to-1 */
-int infer_vector(struct infer *infer, int input);
+#define infer_vector(infer, input) infer_rank((infer), (input), 1)
 int infer_merge(struct infer *infer, int a, int b, struct shape *merged); /* both must agree */
 
 static inline const struct shape *infer_shape(const struct infer *infer, int input)
@@ -80,9 +80,10 @@ int infer_output_attribute(struct infer *infer);
 bool infer_value_unchanged(const struct infer *infer, struct shape *value);
 bool infer_value_joined(const struct infer *infer, int first, struct shape *value);
 
-/* Infers one node of a graph; known input values come from Const, Shape, Pack and the like. */
-int infer_node(const struct graph *graph, const struct node *node, struct shape *out,
-               struct error *err);
+/* Infers one node of a graph; known input values come from Const, Shape, Pack and the like. Inputs
+ * that are not in `visited` (by id; NULL: all are) are open. */
+int infer_node(const struct graph *graph, const struct node *node, const char *visited,
+               struct shape *out, struct error *err);
 
 /* Infers one node from what its inputs are in a step: their types and shapes, and the values of
  * inputs `from` to `to` - 1. */

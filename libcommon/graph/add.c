@@ -141,18 +141,24 @@ struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec
     return node;
 }
 
+struct node_spec graph_spec_like(const struct node *node)
+{
+    return (struct node_spec){.op = node->op->def->name,
+                              .name = node->name,
+                              .attrs = node->attrs,
+                              .n_attrs = node->n_attrs,
+                              .device = node->device,
+                              .file = node->file,
+                              .line = node->line};
+}
+
 struct node *graph_add_copy(struct graph *graph, const struct node *node)
 {
-    struct node_spec spec = {.known = node->op,
-                             .name = node->name,
-                             .inputs = node->inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
+    struct node_spec spec = graph_spec_like(node);
+    spec.known = node->op;
+    spec.inputs = node->inputs;
+    spec.n_inputs = node->n_inputs;
+    spec.assigned = node->assigned;
     return graph_add_trusted(graph, &spec, node->outputs, node->n_outputs);
 }
 

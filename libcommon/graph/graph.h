@@ -171,6 +171,9 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
 struct node *graph_add_trusted(struct graph *graph, const struct node_spec *spec,
                                const struct node_output *outputs, int n_outputs);
 
+/* A spec of a node like another one of the script: op, name, attributes, wanted device, place. */
+struct node_spec graph_spec_like(const struct node *node);
+
 /* Adds a copy of a node of another graph, which outlives this one, without controls; its inputs are
  * still those of the other graph. */
 struct node *graph_add_copy(struct graph *graph, const struct node *node);

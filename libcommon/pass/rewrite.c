@@ -151,21 +151,10 @@ struct build rewrite_build(const struct rewrite *r, const struct node *node, con
                           .err = r->err};
 }
 
-struct node_spec rewrite_spec_like(const struct node *node)
-{
-    return (struct node_spec){.op = node->op->def->name,
-                              .name = node->name,
-                              .attrs = node->attrs,
-                              .n_attrs = node->n_attrs,
-                              .device = node->device,
-                              .file = node->file,
-                              .line = node->line};
-}
-
 static struct node *add(struct rewrite *r, const struct node *node, const struct node *view,
                         const char *name)
 {
-    struct node_spec spec = rewrite_spec_like(node);
+    struct node_spec spec = graph_spec_like(node);
     spec.op = view->op->def->name;
     spec.name = name;
     spec.inputs = view->inputs;
@@ -233,7 +222,7 @@ struct node *rewrite_copy(struct rewrite *r, const struct node *node)
 {
     struct node view = rewrite_view(r, node);
     if (r->rules.leader)
-        view.attrs = copy_attrs(&r->rules, node, -1, 0, &view.n_attrs);
+        view.attrs = copy_attrs(&r->rules, node, -1, NULL, &view.n_attrs);
     return rewrite_add(r, node, &view);
 }
 
@@ -328,15 +317,22 @@ static void map_groups(const struct copy_rules *rules, struct attr_value *groups
     groups->n = n;
 }
 
-struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
-                        int *n)
+struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k,
+                        const struct attr *more, int *n)
 {
+    int n_more = 0;
+    while (more && more[n_more].name)
+        n_more++;
     struct attr *attrs =
         arena_array(&rules->to->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
     *n = 0;
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr attr = node->attrs[i];
         bool stays = true;
+        for (int j = 0; j < n_more; j++)
+            stays &= strcmp(more[j].name, attr.name) != 0;
+        if (!stays)
+            continue;
         if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING) {
             if (rules->leader)
                 map_groups(rules, &attr.value, k);
@@ -347,18 +343,9 @@ struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node,
         if (stays)
             attrs[(*n)++] = attr;
     }
+    for (int j = 0; j < n_more; j++)
+        attrs[(*n)++] = more[j];
     return attrs;
-}
-
-/* Returns whether the copy has this one of the node's. */
-static bool is_kept(const struct rewrite_copy *copy, const struct attr *attr)
-{
-    const struct op *op = copy->node->op;
-    int declared = op_find_attr(op, attr->name);
-    for (const struct attr *more = copy->more; more && more->name; more++)
-        if (!strcmp(more->name, attr->name))
-            return false;
-    return declared < 0 || !op->attrs[declared].inferred;
 }
 
 struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
@@ -370,17 +357,15 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
         map_controls(r, copy->node, &view);
     if (r->err->code)
         return EDGE_NONE;
-    struct node_spec spec = rewrite_spec_like(copy->node);
-    int n, n_more = 0;
-    while (copy->more && copy->more[n_more].name)
-        n_more++;
-    struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, n_more, &n);
+    struct node_spec spec = graph_spec_like(copy->node);
+    int n;
+    struct attr *attrs = copy_attrs(&r->rules, copy->node, copy->k, copy->more, &n);
     spec.n_attrs = 0;
-    for (int i = 0; i < n; i++)
-        if (is_kept(copy, &attrs[i]))
+    for (int i = 0; i < n; i++) {
+        int declared = op_find_attr(copy->node->op, attrs[i].name);
+        if (declared < 0 || !copy->node->op->attrs[declared].inferred)
             attrs[spec.n_attrs++] = attrs[i];
-    for (int i = 0; i < n_more; i++)
-        attrs[spec.n_attrs++] = copy->more[i];
+    }
     spec.attrs = attrs;
     spec.name = copy->name ? copy->name : spec.name;
     spec.device = copy->device ? copy->device : spec.device;
@@ -416,7 +401,7 @@ struct edge rewrite_constant(struct rewrite *r, const struct node *near, const c
     struct node_output output = {value->type, false, value->shape};
     int n;
     const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
-    struct node_spec spec = rewrite_spec_like(near);
+    struct node_spec spec = graph_spec_like(near);
     spec.op = "Const";
     spec.name = rewrite_name_near(r, near->name, suffix);
     spec.attrs = attrs;

@@ -125,12 +125,10 @@ const char *rewrite_name_near(struct rewrite *r, const char *near, const char *s
 /* The name of part k of a node with that name: "NAME/part_k". */
 const char *rewrite_part_name(struct rewrite *r, const char *name, int k);
 
-/* A spec of a node like another one of the script: op, name, attributes, wanted device, place. */
-struct node_spec rewrite_spec_like(const struct node *node);
-
-/* Copies attributes into the arena of `to`, with room for `more`. */
-struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
-                        int *n);
+/* Copies attributes into the arena of `to`; with `more` in the place of the node's, up to one
+ * without a name (NULL: none). */
+struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k,
+                        const struct attr *more, int *n);
 
 /* A copy with other shapes, say, whose inferred attributes and outputs are found anew. */
 struct rewrite_copy {
@@ -139,7 +137,7 @@ struct rewrite_copy {
     const char *name, *device; /* NULL: the node's */
     const struct edge *inputs; /* of `to` */
     int n_inputs;
-    const struct attr *more; /* in the place of the node's, up to one without a name; NULL: none */
+    const struct attr *more; /* as of copy_attrs */
 };
 /* Its output 0, or EDGE_NONE once something has failed. It waits for what the node waited for; a
  * variable, which has no value yet, for nothing. */

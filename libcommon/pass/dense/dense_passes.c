@@ -361,7 +361,7 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
         return c->r.err->code;
     c->first[node->id] = (int)c->r.to->nodes.n;
     for (int k = 0; k < n; k++) {
-        struct node_spec spec = rewrite_spec_like(node);
+        struct node_spec spec = graph_spec_like(node);
         spec.name = arena_printf(&c->r.to->arena, "pass_%d/%s", k, node->name);
         spec.inputs = inputs + k * node->n_inputs;
         spec.n_inputs = node->n_inputs;

@@ -398,7 +398,7 @@ static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type,
     struct node_output output = {type, false, near->outputs[edge.slot].shape};
     attrs[0] = (struct attr){"DstT", attr_type(type)};
     attrs[1] = (struct attr){"SrcT", attr_type(graph_output(to, input)->type)};
-    struct node_spec spec = rewrite_spec_like(near);
+    struct node_spec spec = graph_spec_like(near);
     spec.op = "Cast";
     spec.name = name;
     spec.inputs = &input;

@@ -102,7 +102,7 @@ struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type,
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
                                 const struct node_spec *differs, const struct edge *inputs)
 {
-    struct node_spec spec = rewrite_spec_like(node);
+    struct node_spec spec = graph_spec_like(node);
     spec.name = differs->name;
     spec.inputs = inputs;
     spec.n_inputs = node->n_inputs;

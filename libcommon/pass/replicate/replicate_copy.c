@@ -96,7 +96,7 @@ int replicate_copy_update(struct replicator *r)
         const struct node *node = graph_node(r->from, r->order[i]);
         struct node_spec spec = {.name = update_name(r, node),
                                  .device = replicate_device(r, node, SHARD_DEVICE)};
-        spec.attrs = copy_attrs(&rules, node, 0, 0, &spec.n_attrs);
+        spec.attrs = copy_attrs(&rules, node, 0, NULL, &spec.n_attrs);
         size_t n_open = r->open.n;
         struct node *copy = replicate_add_mapped(r, node, &spec, in_update, 0);
         if (r->open.n > n_open)

@@ -59,7 +59,7 @@ static struct edge multiply_piece(struct replicator *r, const char *name,
         replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
     struct edge columns = replicate_node(r, "Slice", inputs, 3, NULL, 0, "%s/columns", name);
     const struct edge factors[] = {columns, replicate_edge(r, product->inputs[1])};
-    struct node_spec spec = rewrite_spec_like(product);
+    struct node_spec spec = graph_spec_like(product);
     spec.inputs = factors;
     spec.n_inputs = 2;
     spec.device = replicate_device(r, product, WORKER_DEVICE);

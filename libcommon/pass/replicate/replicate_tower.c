@@ -254,7 +254,7 @@ static int copy_tower(struct towers *t)
             const char *device = towers_copy_device(t, node, k);
             struct node_spec spec = {.name = in_tower(t, node->name, k),
                                      .device = replicate_device(r, node, device)};
-            spec.attrs = copy_attrs(&rules, node, k, 0, &spec.n_attrs);
+            spec.attrs = copy_attrs(&rules, node, k, NULL, &spec.n_attrs);
             struct node *copy = replicate_add_mapped(r, node, &spec, in_one, k);
             t->copies[k][node->id] = copy->id;
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))

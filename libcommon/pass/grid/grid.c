@@ -517,17 +517,15 @@ static struct edge make_block(const struct scatter *s, const struct partition *c
 
 static struct edge make_tile(const struct scatter *s, const struct partition *cut)
 {
-    struct grid *g = s->g;
-    int n[2] = {s->n_borders[0] - 1, s->n_borders[1] - 1};
-    struct edge *rows = arena_array(&g->r.arena, (size_t)(n[0] + n[1]), sizeof *rows);
-    for (int i = 0; i < n[0]; i++) {
-        const int64_t *y = s->borders[0] + i, *x = s->borders[1];
-        struct edge *row = rows + n[0];
-        for (int k = 0; k < n[1]; k++)
-            row[k] = make_block(s, cut, (struct area){{y[0], x[k]}, {y[1], x[k + 1]}});
-        rows[i] = cut_concat(grid_builder(g, s->node, s->to), cut->axis[1], row, n[1]);
+    struct partition blocks = *cut;
+    for (int d = 0; d < 2; d++)
+        blocks.n[d] = s->n_borders[d] - 1;
+    struct edge *made = new_edges(s->g, blocks.n[0] * blocks.n[1]);
+    for (int i = 0; i < blocks.n[0] * blocks.n[1]; i++) {
+        const int64_t *y = s->borders[0] + i / blocks.n[1], *x = s->borders[1] + i % blocks.n[1];
+        made[i] = make_block(s, cut, (struct area){{y[0], x[0]}, {y[1], x[1]}});
     }
-    return cut_concat(grid_builder(g, s->node, s->to), cut->axis[0], rows, n[0]);
+    return cut_join(grid_builder(s->g, s->node, s->to), &blocks, made);
 }
 
 /* What the cells have of each other's tiles is added in their order, and becomes the node's tiles:

@@ -293,8 +293,7 @@ static void make_rows(struct slicer *s, struct form *form)
                graph_output(s->r.from, node->inputs[1])->shape.rank == 1) {
         sum_parts(s, form, NULL);
     } else if (shape->rank <= axis) {
-        error_set(s->r.err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
-                  node_text(node), node->op->def->name);
+        node_refuse(node, s->r.err, "its shape must be known, to be cut into slices");
     } else {
         struct edge whole = slice_whole(s, node, form->edge);
         struct build *b = slice_builder(s, node, node, -1, whole);
@@ -663,9 +662,8 @@ static int slice_visit_push(struct slicer *s, const struct node *node)
 
 static int slice_visit_take(struct slicer *s, const struct node *node)
 {
-    size_t n = (size_t)node->n_outputs;
     const struct partition *cut = s->cut[node->id];
-    struct form *forms = arena_array(&s->r.arena, n, sizeof *forms);
+    struct form *forms = arena_array(&s->r.arena, (size_t)node->n_outputs, sizeof *forms);
     struct edge *all = arena_array(&s->r.arena, (size_t)cut->n[0], sizeof *all);
     for (int i = 0; i < node->n_outputs; i++) {
         forms[i] = slice_new_rows(s, node, i);
@@ -674,28 +672,27 @@ static int slice_visit_take(struct slicer *s, const struct node *node)
             forms[i].index = (struct edge){node->id, slice_partner(node, i)};
     }
     for (int k = 0; k < cut->n[0] && !s->r.err->code; k++) {
-        enum dtype *types = arena_array(&s->r.arena, n, sizeof *types);
-        struct shape *shapes = arena_array(&s->r.arena, n, sizeof *shapes);
-        const char **reductions = arena_array(&s->r.arena, n, sizeof *reductions);
-        int used = 0; /* number of outputs of slice k */
+        struct attr more[] = {{"T", {.kind = ATTR_LIST_TYPE}},
+                              {"shapes", {.kind = ATTR_LIST_SHAPE}},
+                              {"reductions", {.kind = ATTR_LIST_STRING}},
+                              {"aggregator", attr_string(aggregator_of(s, node, k))},
+                              {.name = NULL}};
         for (int i = 0; i < node->n_outputs; i++) {
             if (!goes_with(forms[i].kind, k))
                 continue;
-            types[used] = node->outputs[i].type;
-            shapes[used] = node_attr(node, "shapes")->shapes[i];
-            if (forms[i].kind == FORM_ROWS)
-                shapes[used] = cut_shape(cut, &shapes[used], k);
-            reductions[used] = node_attr(node, "reductions")->strings[i];
-            forms[i].parts[k].slot = used++;
+            forms[i].parts[k].slot = more->value.n;
+            for (int a = 0; a < 3; a++) {
+                struct attr_value item = attr_item(node_attr(node, more[a].name), i);
+                struct shape part;
+                if (item.kind == ATTR_SHAPE && forms[i].kind == FORM_ROWS) {
+                    part = cut_shape(cut, item.shape, k);
+                    item.shape = &part;
+                }
+                attr_add(&s->r.arena, &more[a].value, &item);
+            }
         }
         struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
                                 slice_whole(s, node, node->inputs[1])};
-        struct attr more[] = {
-            {"T", {.kind = ATTR_LIST_TYPE, .n = used, .types = types}},
-            {"shapes", {.kind = ATTR_LIST_SHAPE, .n = used, .shapes = shapes}},
-            {"reductions", {.kind = ATTR_LIST_STRING, .n = used, .strings = reductions}},
-            {"aggregator", attr_string(aggregator_of(s, node, k))},
-            {.name = NULL}};
         all[k] = slice_copy(s, node, k, inputs, 2, more);
         for (int i = 0; i < node->n_outputs; i++)
             forms[i].parts[k].node = all[k].node;

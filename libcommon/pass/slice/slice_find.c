@@ -29,10 +29,9 @@ static int find_writer(struct slicer *s, const struct node *node)
             (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
             continue;
         if (!can_write(node))
-            return error_set(s->r.err, ERR_DATA,
-                             "%s: %s: needs '%s' whole, which is to be cut into %d slices",
-                             node_text(node), node->op->def->name,
-                             graph_node(s->r.from, from)->name, s->cut[from]->n[0]);
+            return node_refuse(node, s->r.err,
+                               "needs '%s' whole, which is to be cut into %d slices",
+                               graph_node(s->r.from, from)->name, s->cut[from]->n[0]);
         s->role[node->id] = SLICE_WRITER;
         s->cut[node->id] = s->cut[from];
         return 0;
@@ -94,9 +93,10 @@ const struct partition *slice_table(const struct slicer *s, struct edge edge)
 
 static int find_roles(struct slicer *s)
 {
-    for (size_t i = 0; i < s->r.from->nodes.n; i++)
-        if (find_writer(s, graph_node(s->r.from, s->r.order[i])))
+    graph_each_ordered(node, s->r.from, s->r.order) {
+        if (find_writer(s, node))
             return s->r.err->code;
+    }
     graph_each(take, s->r.from) {
         const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
         if (!table)
@@ -127,6 +127,7 @@ static int find_roles(struct slicer *s)
 
 /* A variable and its slots; indexed by the smallest id among them. */
 struct sliced_table {
+    int parent;                  /* union-find */
     int64_t bytes;               /* of all of them */
     int64_t largest;             /* of the largest one that can be split */
     struct shape shape;          /* its shape */
@@ -139,30 +140,24 @@ struct sliced_table {
     const struct partition *cut; /* NULL: stays whole */
 };
 
-struct limits {
-    int64_t least, most; /* bytes; 0: some shard has no limit */
-    int n;               /* shards */
-};
-
-struct slicing_finder {
-    struct slicer *s;
-    int *parent; /* union-find, by node */
-    struct sliced_table *tables;
-    struct limits limits;
-};
-
-static int root_of(struct slicing_finder *f, int node)
+static int root_of(struct slicer *s, int node)
 {
-    while (f->parent[node] != node)
-        node = f->parent[node] = f->parent[f->parent[node]];
+    struct sliced_table *tables = s->tables;
+    while (tables[node].parent != node)
+        node = tables[node].parent = tables[tables[node].parent].parent;
     return node;
 }
 
-static void join(struct slicing_finder *f, int a, int b)
+static struct sliced_table *table_at(struct slicer *s, int node)
 {
-    a = root_of(f, a);
-    b = root_of(f, b);
-    f->parent[a > b ? a : b] = a > b ? b : a;
+    return &s->tables[root_of(s, node)];
+}
+
+static void join(struct slicer *s, int a, int b)
+{
+    a = root_of(s, a);
+    b = root_of(s, b);
+    s->tables[a > b ? a : b].parent = a > b ? b : a;
 }
 
 /* ---- balance over shards ---- */
@@ -254,28 +249,29 @@ static int axis_for(const struct sliced_table *table, int64_t n)
     return axis;
 }
 
-static struct limits find_limits(const struct placement *placement)
+static void find_limits(struct slicer *s)
 {
-    struct limits limits = {0};
+    struct slice_limits *limits = &s->limits;
     bool all = true;
-    for (size_t i = 0; i < placement->devices.n; i++) {
-        const struct place_device *device = &placement->devices.items[i];
+    for (size_t i = 0; i < s->placement->devices.n; i++) {
+        const struct place_device *device = &s->placement->devices.items[i];
         if (strcmp(device->name.job, SHARD_JOB) != 0 || device->host != (int)i)
             continue;
         int64_t bytes = device->memory_bytes;
         all &= bytes != 0;
-        limits.least = limits.n && limits.least < bytes ? limits.least : bytes;
-        limits.most = limits.most > bytes ? limits.most : bytes;
-        limits.n++;
+        limits->least = limits->n && limits->least < bytes ? limits->least : bytes;
+        limits->most = limits->most > bytes ? limits->most : bytes;
+        limits->n++;
     }
-    return all ? limits : (struct limits){.n = limits.n};
+    if (!all)
+        limits->most = 0;
 }
 
 /* Returns how many slices there must be. */
-static int64_t needed(const struct slicing_finder *f, const struct sliced_table *table)
+static int64_t needed(const struct slicer *s, const struct sliced_table *table)
 {
-    const struct limits *limits = &f->limits;
-    int64_t n = f->s->placement->devices.n > 1 ? table->wanted : 0;
+    const struct slice_limits *limits = &s->limits;
+    int64_t n = s->placement->devices.n > 1 ? table->wanted : 0;
     if (n < 2 && limits->most && limits->n > 1 && !table->elsewhere &&
         table->bytes > limits->most) {
         n = (table->bytes + limits->least - 1) / limits->least;
@@ -284,11 +280,11 @@ static int64_t needed(const struct slicing_finder *f, const struct sliced_table 
     return n;
 }
 
-static void decide(struct slicing_finder *f, struct sliced_table *table)
+static void decide(struct slicer *s, struct sliced_table *table)
 {
-    int64_t n = needed(f, table);
+    int64_t n = needed(s, table);
     if (n < 2 && table->balances)
-        n = f->limits.n;
+        n = s->limits.n;
     int axis = axis_for(table, n);
     int64_t rows = table->largest ? table->shape.dims[axis] : 0;
     n = n < rows ? n : rows;
@@ -296,19 +292,18 @@ static void decide(struct slicing_finder *f, struct sliced_table *table)
     const struct partition cut = {true, false, {axis, -1}, {(int)n, 1}, {rows, 1}};
     if (n < 2)
         return;
-    table->cut = arena_copy(&f->s->r.arena, &cut, sizeof cut);
-    f->s->found = true;
+    table->cut = arena_copy(&s->r.arena, &cut, sizeof cut);
+    s->found = true;
 }
 
 /* Finds direct and indirect readers that need the whole variable and cannot take a slice. */
-static void find_wholes(struct slicing_finder *f)
+static void find_wholes(struct slicer *s)
 {
-    struct slicer *s = f->s;
     struct sliced_table **of; /* by node: the table that it has, or NULL */
     of = arena_array(&s->r.arena, s->r.from->nodes.n + 1, sizeof *of);
     graph_each_ordered(node, s->r.from, s->r.order) {
         if (node_is(node, "Variable"))
-            of[node->id] = &f->tables[root_of(f, node->id)];
+            of[node->id] = table_at(s, node->id);
         for (int k = 0; k < node->n_inputs; k++) {
             struct sliced_table *table = node_takes_ref(node, k) ? of[node->inputs[k].node] : NULL;
             if (!table)
@@ -318,36 +313,33 @@ static void find_wholes(struct slicing_finder *f)
             table->by_rows |= node_rows(node) == ROWS_SCATTER;
         }
         if (node_rows(node) == ROWS_LOOKUP)
-            f->tables[root_of(f, s->origin[node->inputs[0].node]->id)].by_rows = true;
+            table_at(s, s->origin[node->inputs[0].node]->id)->by_rows = true;
     }
 }
 
-static int find_tables(struct slicing_finder *f)
+static int find_tables(struct slicer *s)
 {
-    struct slicer *s = f->s;
     int n = (int)s->r.from->nodes.n;
-    for (int i = 0; i < n; i++) {
-        f->parent[i] = i;
-        f->tables[i].axis = -1;
-    }
+    for (int i = 0; i < n; i++)
+        s->tables[i] = (struct sliced_table){.parent = i, .axis = -1};
     graph_each(node, s->r.from) {
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
             if (!node_takes_ref(node, j) || !part_is_variable(s->r.from, node->inputs[j]))
                 continue;
             if (first >= 0)
-                join(f, first, node->inputs[j].node);
+                join(s, first, node->inputs[j].node);
             first = node->inputs[j].node;
         }
         const struct node *leader =
             node_is(node, "Variable") ? group_first_leader(s->r.from, node) : NULL;
         if (leader && node_is(leader, "Variable"))
-            join(f, leader->id, node->id);
+            join(s, leader->id, node->id);
     }
     graph_each(node, s->r.from) {
         if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
             continue;
-        struct sliced_table *table = &f->tables[root_of(f, node->id)];
+        struct sliced_table *table = table_at(s, node->id);
         const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
         int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
         table->bytes += bytes;
@@ -364,36 +356,35 @@ static int find_tables(struct slicing_finder *f)
         if (axis >= 0 && axis < node->outputs[0].shape.rank)
             table->axis = axis;
     }
-    find_wholes(f);
-    int shards = f->limits.n;
+    find_wholes(s);
+    int shards = s->limits.n;
     VEC(struct sliced_table *) weighed = VEC_INIT;
     for (int i = 0; i < n && s->balance_above > 0 && shards > 1; i++) {
-        struct sliced_table *table = &f->tables[i];
-        if (f->parent[i] != i || !table->bytes || table->elsewhere)
+        struct sliced_table *table = &s->tables[i];
+        if (s->tables[i].parent != i || !table->bytes || table->elsewhere)
             continue;
         table->stays |= !table->largest || shape_count(&table->shape) <= s->balance_above ||
                         table->shape.dims[axis_for(table, shards)] < shards;
-        table->balances = needed(f, table) > 1;
+        table->balances = needed(s, table) > 1;
         vec_push_in(&s->r.arena, &weighed, table);
     }
     balance(weighed.items, weighed.n, shards,
             arena_array(&s->r.arena, (size_t)shards + 1, sizeof(double)));
     for (int i = 0; i < n; i++)
-        if (f->parent[i] == i)
-            decide(f, &f->tables[i]);
+        if (s->tables[i].parent == i)
+            decide(s, &s->tables[i]);
     graph_each(node, s->r.from) {
-        const struct sliced_table *table = &f->tables[root_of(f, node->id)];
+        const struct sliced_table *table = table_at(s, node->id);
         if (node_is(node, "Variable")) {
             int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
             if (axis >= rank)
-                return error_set(s->r.err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
-                                 node_text(node), SLICE_AXIS, shape_text(&node->outputs[0].shape));
+                return node_refuse(node, s->r.err, SLICE_AXIS " is to be an axis of %s",
+                                   shape_text(&node->outputs[0].shape));
             if (axis > 0 && table->by_rows)
-                return error_set(
-                    s->r.err, ERR_DATA,
-                    "%s: Variable: cannot be cut along axis %d, as rows of it are looked up "
-                    "or changed",
-                    node_text(node), axis);
+                return node_refuse(node, s->r.err,
+                                   "cannot be cut along axis %d, as rows of it are looked up or "
+                                   "changed",
+                                   axis);
         }
         if (!can_be_cut(node) || !table->cut || !slice_fits(table->cut, &node->outputs[0].shape))
             continue;
@@ -453,10 +444,9 @@ int slice_find(struct slicer *s)
             node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
         s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
     }
-    struct slicing_finder f = {.s = s, .limits = find_limits(s->placement)};
-    f.parent = arena_array(&s->r.arena, n + 1, sizeof *f.parent);
-    f.tables = arena_array(&s->r.arena, n + 1, sizeof *f.tables);
-    if (find_tables(&f) || !s->found)
+    s->tables = arena_array(&s->r.arena, n + 1, sizeof *s->tables);
+    find_limits(s);
+    if (find_tables(s) || !s->found)
         return s->r.err->code;
     if (!find_roles(s))
         find_on_demand(s);

@@ -25,9 +25,17 @@ enum form_kind {
     FORM_NUMBER /* for row numbers: the slice of each, as one value */
 };
 
+/* Of the shards' memory: bytes; 0: some shard has no limit. */
+struct slice_limits {
+    int64_t least, most;
+    int n; /* shards */
+};
+
 struct slicer {
     const struct placement *placement;
     int64_t balance_above;
+    struct slice_limits limits;
+    struct sliced_table *tables; /* by node */
     struct rewrite r;
     bool found;                   /* something is cut */
     const struct partition **cut; /* by node with a role: a table's and its slots' */

@@ -24,7 +24,7 @@ static int each_batch(struct access_rule *rule, batch_visit visit, struct error 
         rule->families.n ? &rule->families.items[rule->families.n - 1] : &(struct access_family){0};
     int n = last->first_write + last->n_writes, code = 0;
     size_t family = 0;
-    uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
+    uint64_t *reached = arena_array(&rule->memory, (size_t)rule->level.n, sizeof *reached);
     for (int base = 0, end; base < n && !code; base = end) {
         int from[ACCESS_BATCH];
         struct write_batch batch = {.base = base, .reached = reached};
@@ -55,7 +55,6 @@ static int each_batch(struct access_rule *rule, batch_visit visit, struct error 
             code = visit(rule, &batch, err);
         }
     }
-    mem_free(reached);
     return code;
 }
 
@@ -169,7 +168,7 @@ int access_find_groups(struct access_rule *rule, struct error *err)
             struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
             size_t n = (size_t)kind->n_reads;
             int *reads = rule->reads + kind->first_read, *count = rule->count + kind->first_read;
-            struct counted_read *sorted = mem_array(n + 1, sizeof *sorted);
+            struct counted_read *sorted = arena_array(&rule->memory, n, sizeof *sorted);
             for (size_t j = 0; j < n; j++) {
                 int place = rule->place[reads[j]];
                 sorted[j] = (struct counted_read){(int)j, place ? place - 1 : count[j], reads[j]};
@@ -179,7 +178,6 @@ int access_find_groups(struct access_rule *rule, struct error *err)
                 reads[j] = sorted[j].access;
                 count[j] = sorted[j].count;
             }
-            mem_free(sorted);
             kind->first_group = (int)rule->groups.n;
             for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
                 if (r == kind->first_read || rule->count[r] != rule->count[r - 1])

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "graph/access_private.h"
 
 typedef VEC(int) int_vec;
@@ -99,8 +98,8 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
     const struct access_graph *graph = rule->level.graph;
     size_t n = graph->accesses.n;
     struct finder f = {.rule = rule, .graph = graph};
-    int *met = graph->condition ? mem_array(graph->conditions.n + 1, sizeof *met) : NULL;
-    f.sorted = mem_array(n + 1, sizeof *f.sorted);
+    int *met = arena_array(&rule->memory, graph->conditions.n, sizeof *met);
+    f.sorted = arena_array(&rule->memory, n, sizeof *f.sorted);
     rule->place = arena_array(&rule->memory, n + 1, sizeof *rule->place);
     for (size_t i = 0; i < graph->places.n; i++)
         if (graph->places.items[i].frame == rule->level.frame)
@@ -137,11 +136,10 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
         family.is_placed = rule->place[f.sorted[from]] > 0;
         family.n_reads = f.n_reads - family.first_read;
         family.n_writes = f.n_writes - family.first_write;
-        family.has_branches = met && !family.is_placed && has_branches(&f, from, to, met);
+        family.has_branches =
+            graph->condition && !family.is_placed && has_branches(&f, from, to, met);
         add_kinds(rule, &family);
         vec_push(&rule->families, family);
     }
     *n_reads = f.n_reads;
-    mem_free(f.sorted);
-    mem_free(met);
 }

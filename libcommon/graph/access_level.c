@@ -63,7 +63,7 @@ static void find_order(struct access_level *level)
 {
     const struct access_successors *next = &level->next;
     int n = level->n, done = 0, last = n;
-    int *pending = mem_array((size_t)n + 1, sizeof *pending);
+    int *pending = arena_array(&level->memory, (size_t)n, sizeof *pending);
     level->order = arena_array(&level->memory, (size_t)n + 1, sizeof *level->order);
     for (size_t i = 0; i < level->edges.n; i++)
         pending[level->edges.items[i].to]++;
@@ -80,7 +80,6 @@ static void find_order(struct access_level *level)
     level->place = arena_array(&level->memory, (size_t)n + 1, sizeof *level->place);
     for (int i = 0; i < n; i++)
         level->place[level->order[i]] = i;
-    mem_free(pending);
 }
 
 void access_level_init(struct access_level *level, const struct access_graph *graph, int frame)

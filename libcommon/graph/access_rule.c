@@ -45,7 +45,7 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
     access_count(rule, n_reads);
     *code = access_find_groups(rule, err);
     if (!*code) {
-        char *writes = mem_alloc((size_t)rule->level.n + 1);
+        char *writes = arena_alloc(&rule->memory, (size_t)rule->level.n + 1);
         vec_each(family, &rule->families) {
             mark_writes(rule, family, writes, 1);
             for (int k = 0; k < family->n_kinds; k++) {
@@ -91,7 +91,6 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
                 }
             }
         }
-        mem_free(writes);
     }
     return true;
 }
@@ -113,7 +112,8 @@ int *access_count_writes(const struct access_graph *graph)
     access_level_init(&rule.level, graph, 0);
     access_find_families(&rule, true, &n_reads);
     access_count(&rule, n_reads);
-    int *at = mem_array((size_t)rule.level.n + 1, sizeof *at); /* by vertex: the family's writes */
+    int *at = arena_array(&rule.memory, (size_t)rule.level.n,
+                          sizeof *at); /* by vertex: the family's writes */
     vec_each(family, &rule.families) {
         for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
             at[vertex_of(&rule, access_write_at(&rule, w))]++;
@@ -124,7 +124,6 @@ int *access_count_writes(const struct access_graph *graph)
     }
     for (int r = 0; r < n_reads; r++)
         counts[rule.reads[r]] = rule.count[r];
-    mem_free(at);
     access_rule_release(&rule);
     return counts;
 }

@@ -81,8 +81,8 @@ static int resolve_inputs(struct assembly *a)
         map_put(&a->names, node->name, (int64_t)i);
         total += (size_t)node->n_inputs;
     }
-    a->edges = mem_array(total + 1, sizeof *a->edges);
-    a->first_edge = mem_array(n + 1, sizeof *a->first_edge);
+    a->edges = arena_array(&a->raw->arena, total, sizeof *a->edges);
+    a->first_edge = arena_array(&a->raw->arena, n + 1, sizeof *a->first_edge);
     for (size_t i = 0, at = 0; i < n; i++) {
         const struct raw_node *node = &a->raw->nodes.items[i];
         for (int k = 0; k < node->n_inputs; k++)
@@ -156,7 +156,8 @@ static int order_nodes(struct assembly *a)
     size_t n = a->raw->nodes.n;
     bool is_ordered = true;
     int code = 0;
-    a->order = mem_array(n + 1, sizeof *a->order);
+    struct arena *arena = &a->raw->arena;
+    a->order = arena_array(arena, n, sizeof *a->order);
     for (size_t i = 0; i < n; i++) {
         a->order[i] = (int)i;
         for (size_t e = a->first_edge[i]; is_ordered && e < a->first_edge[i + 1]; e++)
@@ -164,15 +165,12 @@ static int order_nodes(struct assembly *a)
     }
     if (is_ordered)
         return 0;
-    struct visit v = {.color = mem_alloc(n),
-                      .stack = mem_array(n, sizeof *v.stack),
-                      .edge = mem_array(n, sizeof *v.edge)};
+    struct visit v = {.color = arena_alloc(arena, n),
+                      .stack = arena_array(arena, n, sizeof *v.stack),
+                      .edge = arena_array(arena, n, sizeof *v.edge)};
     for (size_t i = 0; !code && i < n; i++)
         if (v.color[i] == WHITE)
             code = visit_from(a, &v, (int)i);
-    mem_free(v.color);
-    mem_free(v.stack);
-    mem_free(v.edge);
     return code;
 }
 
@@ -185,9 +183,9 @@ static int add_nodes(struct assembly *a)
     for (size_t i = 0; i < n; i++)
         if (a->raw->nodes.items[i].n_inputs > most)
             most = a->raw->nodes.items[i].n_inputs;
-    struct edge *data = mem_array((size_t)most, sizeof *data);
-    int *controls = mem_array((size_t)most, sizeof *controls);
-    a->id = mem_array(n + 1, sizeof *a->id);
+    struct edge *data = arena_array(&a->raw->arena, (size_t)most, sizeof *data);
+    int *controls = arena_array(&a->raw->arena, (size_t)most, sizeof *controls);
+    a->id = arena_array(&a->raw->arena, n + 1, sizeof *a->id);
     memset(a->id, -1, (n + 1) * sizeof *a->id);
     for (size_t i = 0; !a->err->code && i < n; i++) {
         int index = a->order[i];
@@ -226,8 +224,6 @@ static int add_nodes(struct assembly *a)
         else
             fail_at(a, raw, true);
     }
-    mem_free(data);
-    mem_free(controls);
     return a->err->code;
 }
 
@@ -318,10 +314,6 @@ int graph_assemble(const struct registry *registry, struct raw_graph *raw, struc
     code = code ? code : add_nodes(&a);
     code = code ? code : close_back_edges(&a);
     code = code ? code : add_names(&a);
-    mem_free(a.edges);
-    mem_free(a.first_edge);
-    mem_free(a.order);
-    mem_free(a.id);
     map_release(&a.names);
     if (code)
         graph_free(a.graph);

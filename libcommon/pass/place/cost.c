@@ -273,44 +273,30 @@ struct cost_traffic {
     const double *by_task; /* in place of `each`; NULL: equal for all */
 };
 
-/* The load of a machine: of all its tasks, and of the busiest one. */
-struct machine_load {
-    double all, most;
-};
-
-/* Returns the traffic per core on the most loaded machine. A task's traffic is handled by one
- * thread. */
-static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
-                              const struct cluster *cluster)
-{
-    double most = 0;
-    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
-        int cores = cluster->hosts.items[i].cores;
-        struct machine_load load = {0, 0};
-        for (int k = 0; cores && k < n_traffic; k++) {
-            for (int j = 0; j < traffic[k].n; j++) {
-                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
-                double each = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
-                if (!task || cluster_machine(cluster, task->host) != i)
-                    continue;
-                load.all += each;
-                load.most = fmax(load.most, each);
-            }
-        }
-        if (cores)
-            most = fmax(most, fmax(load.all / cores, load.most));
-    }
-    return most;
-}
-
 /* Extends a route by the time of shared cores, for its latency (per message) and its bytes, given
- * the tasks' traffic per message or byte of one to one. Cores work on a part of the data while
+ * the tasks' traffic per message or byte of one to one: the traffic per core on the most loaded
+ * machine counts, and a task's is handled by one thread. Cores work on a part of the data while
  * other parts are being sent: if links and cores alone would take w and c, bytes take sqrt(w^2 +
  * c^2) (docs/costs.md). Messages wait for both. */
 static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *traffic,
                                 int n_traffic, const struct cluster *cluster)
 {
-    double each = traffic_of_core(traffic, n_traffic, cluster);
+    double each = 0;
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        int cores = cluster->hosts.items[i].cores;
+        double all = 0; /* of the machine's tasks */
+        for (int k = 0; cores && k < n_traffic; k++) {
+            for (int j = 0; j < traffic[k].n; j++) {
+                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
+                double own = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
+                if (!task || cluster_machine(cluster, task->host) != i)
+                    continue;
+                all += own;
+                each = fmax(each, own);
+            }
+        }
+        each = cores ? fmax(each, all / cores) : each;
+    }
     if (cluster && cluster->core_time > 0)
         each *= cluster->core_time;
     return (struct cost_way){way.latency + MESSAGE_NS * each, hypot(way.per_byte, BYTE_NS * each)};
@@ -523,104 +509,82 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
 #define PIECE_BYTES (64 << 10) /* smallest separately sent piece */
 #define PIECES_MAX 96
 
-struct schedule_cost {
-    const char *job;
-    const struct cluster *cluster;
-    int n;
-    double piece_bytes;
-    struct cost_way *ways; /* [from * n + to] */
-    int *hosts;            /* by task; -1: unknown */
-    double *out, *in;      /* by host, in a round: flows to others; flows from them */
-    double *sent;          /* by task, bytes in all */
-    double *passed;        /* for one piece each: sent and received bytes */
-    double *messages;      /* and messages */
-};
-
-static double rounds_ns(struct schedule_cost *s, const struct sum_schedule *schedule)
-{
-    double total = 0;
-    size_t i = 0;
-    for (int round = 0; round < schedule->n_rounds; round++) {
-        double ns = 0;
-        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++) {
-            const struct schedule_flow *flow = &schedule->flows.items[i];
-            int from = s->hosts[flow->from], to = s->hosts[flow->to];
-            ns = fmax(ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
-            s->sent[flow->from] += s->piece_bytes;
-            s->passed[flow->from] += s->piece_bytes;
-            s->passed[flow->to] += s->piece_bytes;
-            if (from < 0 || to < 0 || from == to)
-                continue;
-            s->out[from]++;
-            s->in[to]++;
-        }
-        /* A round takes as long as its slowest adapter; the counts then restart. */
-        for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
-            double bandwidth = s->cluster->hosts.items[h].bandwidth;
-            if (bandwidth > 0)
-                ns = fmax(ns, adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
-            s->out[h] = s->in[h] = 0;
-        }
-        total += ns;
-    }
-    return total;
-}
-
-static void sum_up(struct schedule_cost *s, const struct sum_schedule *schedule,
-                   const struct sum_schedule *least, struct cost_sum *cost)
-{
-    const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
-    const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
-    struct cost_way all = {0, rounds_ns(s, schedule)};
-    struct cost_way waits = {0, 0};
-    for (int i = 0; i < s->n * s->n; i++)
-        if (i / s->n != i % s->n)
-            waits.latency = fmax(waits.latency, s->ways[i].latency);
-    waits.latency *= least->n_rounds;
-    for (size_t i = 0; i < least->flows.n; i++) {
-        s->messages[least->flows.items[i].from]++;
-        s->messages[least->flows.items[i].to]++;
-    }
-    cost->ns = on_cores(all, &bytes, 1, s->cluster).per_byte +
-               on_cores(waits, &messages, 1, s->cluster).latency;
-    cost->bytes = 0;
-    for (int k = 0; k < s->n; k++)
-        cost->bytes = fmax(cost->bytes, s->sent[k]);
-}
-
 int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
                   struct error *err)
 {
-    size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
-    struct schedule_cost s = {.job = query->job, .cluster = query->cluster, .n = query->n};
+    const struct cluster *cluster = query->cluster;
+    size_t n = (size_t)query->n, n_hosts = cluster ? cluster->hosts.n : 0;
     struct sum_schedule least = {0}, schedule = {0};
     struct schedule_request request = {.kind = query->kind, .n_members = query->n};
     struct arena arena = ARENA_INIT;
-    s.ways = arena_array(&arena, n * n, sizeof *s.ways);
-    s.hosts = arena_array(&arena, n, sizeof *s.hosts);
-    s.sent = arena_array(&arena, n, sizeof *s.sent);
-    s.passed = arena_array(&arena, n, sizeof *s.passed);
-    s.messages = arena_array(&arena, n, sizeof *s.messages);
-    s.out = arena_array(&arena, n_hosts, sizeof *s.out);
-    s.in = arena_array(&arena, n_hosts, sizeof *s.in);
-    for (int i = 0; i < s.n; i++) {
-        const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
-        s.hosts[i] = task ? task->host : -1;
-        for (int k = 0; k < s.n; k++)
-            s.ways[i * s.n + k] = task_way(s.job, i, s.job, k, s.cluster);
+    struct cost_way *ways = arena_array(&arena, n * n, sizeof *ways); /* [from * n + to] */
+    struct cost_way all = {0, 0}, waits = {0, 0};
+    int *hosts = arena_array(&arena, n, sizeof *hosts); /* by task; -1: unknown */
+    for (size_t i = 0; i < n; i++) {
+        const struct cluster_task *task =
+            cluster ? cluster_find(cluster, query->job, (int)i) : NULL;
+        hosts[i] = task ? task->host : -1;
+        for (size_t k = 0; k < n; k++) {
+            ways[i * n + k] = task_way(query->job, (int)i, query->job, (int)k, cluster);
+            waits.latency = i == k ? waits.latency : fmax(waits.latency, ways[i * n + k].latency);
+        }
     }
-    request.hosts = query->cluster ? s.hosts : NULL;
+    request.hosts = cluster ? hosts : NULL;
     int code = schedule_make(&request, &least, err);
+    double piece_bytes = 0;
     if (!code) {
         /* More pieces than the minimum overlap, if they are large. */
         double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
         int each = (int)(most / least.n_pieces);
         request.n_pieces = least.n_pieces * (each > 1 ? each : 1);
-        s.piece_bytes = bytes / request.n_pieces;
+        piece_bytes = bytes / request.n_pieces;
         code = schedule_make(&request, &schedule, err);
     }
-    if (!code)
-        sum_up(&s, &schedule, &least, cost);
+    /* By host, in a round: flows to others, and from them. By task: bytes that it sends, all that
+     * it passes, and messages of one piece each. */
+    double *out = arena_array(&arena, n_hosts, sizeof *out);
+    double *in = arena_array(&arena, n_hosts, sizeof *in);
+    double *sent = arena_array(&arena, n, sizeof *sent);
+    double *passed = arena_array(&arena, n, sizeof *passed);
+    double *messages = arena_array(&arena, n, sizeof *messages);
+    size_t i = 0;
+    for (int round = 0; !code && round < schedule.n_rounds; round++) {
+        double ns = 0;
+        for (; i < schedule.flows.n && schedule.flows.items[i].round == round; i++) {
+            const struct schedule_flow *flow = &schedule.flows.items[i];
+            int from = hosts[flow->from], to = hosts[flow->to];
+            ns = fmax(ns, ways[(size_t)flow->from * n + (size_t)flow->to].per_byte * piece_bytes);
+            sent[flow->from] += piece_bytes;
+            passed[flow->from] += piece_bytes;
+            passed[flow->to] += piece_bytes;
+            if (from < 0 || to < 0 || from == to)
+                continue;
+            out[from]++;
+            in[to]++;
+        }
+        /* A round takes as long as its slowest adapter; the counts then restart. */
+        for (size_t h = 0; h < n_hosts; h++) {
+            double bandwidth = cluster->hosts.items[h].bandwidth;
+            if (bandwidth > 0)
+                ns = fmax(ns, adapter_ns(fmax(out[h], in[h]), piece_bytes, bandwidth));
+            out[h] = in[h] = 0;
+        }
+        all.per_byte += ns;
+    }
+    vec_each(flow, &least.flows) {
+        messages[flow->from]++;
+        messages[flow->to]++;
+    }
+    if (!code) {
+        const struct cost_traffic data = {.job = query->job, .n = query->n, .by_task = passed};
+        const struct cost_traffic ends = {.job = query->job, .n = query->n, .by_task = messages};
+        waits.latency *= least.n_rounds;
+        cost->ns =
+            on_cores(all, &data, 1, cluster).per_byte + on_cores(waits, &ends, 1, cluster).latency;
+        cost->bytes = 0;
+        for (size_t k = 0; k < n; k++)
+            cost->bytes = fmax(cost->bytes, sent[k]);
+    }
     schedule_release(&schedule);
     schedule_release(&least);
     arena_release(&arena);

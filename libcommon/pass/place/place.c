@@ -54,28 +54,19 @@ static void print_node(struct str *out, const struct node *node, const char *whe
 static int find_nearest(struct placer *p, int start,
                         bool (*conflicts)(const struct placer *p, int a, int b), int **from)
 {
-    size_t n = p->graph->nodes.n;
+    size_t n = (size_t)p->n;
     int *queue = arena_array(&p->arena, n, sizeof *queue), head = 0, tail = 0, nearest = -1;
-    int *first = arena_array(&p->arena, n, sizeof *first); /* links of a node: list heads, */
-    int *next = arena_array(&p->arena, 2 * p->links.n, sizeof *next); /* by 2 * link + end */
-    *from = arena_array(&p->arena, n, sizeof **from);                 /* -1: not reached */
+    *from = arena_array(&p->arena, n, sizeof **from); /* -1: not reached */
     memset(*from, -1, n * sizeof **from);
-    memset(first, -1, n * sizeof *first);
-    for (size_t i = 0; i < 2 * p->links.n; i++) {
-        const struct place_link *link = &p->links.items[i / 2];
-        int node = i % 2 ? link->b : link->a;
-        next[i] = first[node];
-        first[node] = (int)i;
-    }
     (*from)[start] = start;
     queue[tail++] = start;
     while (head < tail) {
         int node = queue[head++];
         if (nearest < 0 && node != start && conflicts(p, start, node))
             nearest = node;
-        for (int i = first[node]; i >= 0; i = next[i]) {
-            const struct place_link *link = &p->links.items[i / 2];
-            int other = i % 2 ? link->a : link->b;
+        for (size_t i = p->links.n; i-- > 0;) {
+            struct place_link link = p->links.items[i];
+            int other = link.a == node ? link.b : link.b == node ? link.a : start;
             if ((*from)[other] >= 0)
                 continue;
             (*from)[other] = node;

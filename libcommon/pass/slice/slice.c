@@ -318,18 +318,18 @@ static struct edge find_slice(struct build *b, const struct partition *cut, stru
         build_binary(b, "FloorDiv", row, build_scalar_like(b, row, (double)(size + 1))));
 }
 
-static void make_number(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->r.from, form->edge.node);
-    struct edge row = slice_whole(s, node, form->edge);
-    struct build *b = slice_builder(s, node, node, -1, row);
-    form->parts[0] = build_cast(b, find_slice(b, form->cut, row), INT32);
-}
-
 static struct edge slice_number_of(struct slicer *s, const struct partition *cut, struct edge edge)
 {
-    const struct form *made = form_of(s, FORM_NUMBER, cut, edge, EDGE_NONE);
-    return made ? made->parts[0] : EDGE_NONE;
+    const struct node *node = graph_node(s->r.from, edge.node);
+    const struct form *known = find_known(s, FORM_NUMBER, edge, EDGE_NONE);
+    if (known && known->cut == cut)
+        return known->parts[0];
+    struct form form = slice_new_form(s, FORM_NUMBER, cut, edge);
+    struct edge row = slice_whole(s, node, edge);
+    struct build *b = slice_builder(s, node, node, -1, row);
+    form.parts[0] = build_cast(b, find_slice(b, cut, row), INT32);
+    slice_note(s, &form);
+    return form.parts[0];
 }
 
 static struct edge partition(struct slicer *s, struct form *form, struct edge number)
@@ -416,7 +416,6 @@ static const struct form *form_of(struct slicer *s, enum form_kind kind,
         [FORM_ROWS] = make_rows,
         [FORM_INDEX] = make_index,
         [FORM_PART] = make_part,
-        [FORM_NUMBER] = make_number,
     };
     struct form form = slice_new_form(s, kind, cut, edge);
     form.index = kind == FORM_PART ? index : EDGE_NONE;

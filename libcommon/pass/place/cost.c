@@ -265,10 +265,15 @@ double cost_least_share(const char *job, int n, const struct cluster *cluster)
 
 /* ---- traffic ---- */
 
-/* Traffic of each of the tasks 0 to n - 1 of a job, sent plus received: messages, or bytes. */
-struct cost_traffic {
+/* The tasks 0 to n - 1 of a job. */
+struct tasks {
     const char *job;
     int n;
+};
+
+/* Traffic of each of the tasks, sent plus received: messages, or bytes. */
+struct cost_traffic {
+    struct tasks tasks;
     double each;
     const double *by_task; /* in place of `each`; NULL: equal for all */
 };
@@ -286,8 +291,8 @@ static struct cost_way on_cores(struct cost_way way, const struct cost_traffic *
         int cores = cluster->hosts.items[i].cores;
         double all = 0; /* of the machine's tasks */
         for (int k = 0; cores && k < n_traffic; k++) {
-            for (int j = 0; j < traffic[k].n; j++) {
-                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
+            for (int j = 0; j < traffic[k].tasks.n; j++) {
+                const struct cluster_task *task = cluster_find(cluster, traffic[k].tasks.job, j);
                 double own = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
                 if (!task || cluster_machine(cluster, task->host) != i)
                     continue;
@@ -356,12 +361,12 @@ static struct cost_way task_way(const char *job, int task, const char *to_job, i
 
 /* ---- exchanges ---- */
 
-/* Counts the tasks 0 to n - 1 of a job that are in the cluster: on one host, or (-1) on all. */
-static int count_tasks(const char *job, int n, const struct cluster *cluster, int host)
+/* Counts the tasks that are in the cluster: on one host, or (-1) on all. */
+static int count_tasks(struct tasks tasks, const struct cluster *cluster, int host)
 {
     int count = 0;
-    for (int i = 0; i < n; i++) {
-        const struct cluster_task *task = cluster_find(cluster, job, i);
+    for (int i = 0; i < tasks.n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, tasks.job, i);
         count += task && (host < 0 || task->host == host);
     }
     return count;
@@ -376,19 +381,13 @@ static double adapter_ns(double flows, double bytes, double bandwidth)
 
 /* ---- between tasks, all at once ---- */
 
-struct tasks {
-    const char *job;
-    int n;
-};
-
 /* Counts the pairs of one of these tasks and one of the others on different hosts where the first
  * is on `host`. */
 static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
                              int host)
 {
-    double away = count_tasks(others.job, others.n, cluster, -1) -
-                  count_tasks(others.job, others.n, cluster, host);
-    return count_tasks(these.job, these.n, cluster, host) * away;
+    double away = count_tasks(others, cluster, -1) - count_tasks(others, cluster, host);
+    return count_tasks(these, cluster, host) * away;
 }
 
 /* Time for an adapter to send bytes, and at the same time to receive several flows. Flows that it
@@ -428,7 +427,7 @@ static struct cost_way each_to_each(struct tasks from, struct tasks to,
     struct cost_way slowest = slowest_link(from, to, cluster);
     double shards = 0;
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
-        bool has_workers = count_tasks(workers.job, workers.n, cluster, i) > 0;
+        bool has_workers = count_tasks(workers, cluster, i) > 0;
         double out = crossing_pairs(from, to, cluster, i),
                in = crossing_pairs(to, from, cluster, i);
         double *most = has_workers ? &slowest.per_byte : &shards;
@@ -443,7 +442,7 @@ static struct cost_way each_to_each(struct tasks from, struct tasks to,
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
 {
     struct tasks all = {job, n};
-    const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
+    const struct cost_traffic traffic = {all, 2.0 * (n - 1), NULL};
     bool ignored;
     struct cost_way way = on_cores(each_to_each(all, all, cluster, &ignored), &traffic, 1, cluster);
     way.per_byte /= n > 1 ? n - 1 : 1;
@@ -455,9 +454,8 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
 static struct cost_way with_cores(struct cost_way way, struct tasks these, struct tasks others,
                                   double back, const struct cluster *cluster)
 {
-    const struct cost_traffic traffic[] = {
-        {.job = these.job, .n = these.n, .each = others.n * (1 + back)},
-        {.job = others.job, .n = others.n, .each = these.n * (1 + back)}};
+    const struct cost_traffic traffic[] = {{these, others.n * (1 + back), NULL},
+                                           {others, these.n * (1 + back), NULL}};
     return on_cores(way, traffic, 2, cluster);
 }
 
@@ -576,8 +574,8 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
         messages[flow->to]++;
     }
     if (!code) {
-        const struct cost_traffic data = {.job = query->job, .n = query->n, .by_task = passed};
-        const struct cost_traffic ends = {.job = query->job, .n = query->n, .by_task = messages};
+        const struct cost_traffic data = {{query->job, query->n}, 0, passed};
+        const struct cost_traffic ends = {{query->job, query->n}, 0, messages};
         waits.latency *= least.n_rounds;
         cost->ns =
             on_cores(all, &data, 1, cluster).per_byte + on_cores(waits, &ends, 1, cluster).latency;

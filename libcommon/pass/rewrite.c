@@ -151,8 +151,8 @@ struct build rewrite_build(const struct rewrite *r, const struct node *node, con
                           .err = r->err};
 }
 
-static struct node *add(struct rewrite *r, const struct node *node, const struct node *view,
-                        const char *name)
+struct node *rewrite_add_as(struct rewrite *r, const struct node *node, const struct node *view,
+                            const char *name)
 {
     struct node_spec spec = graph_spec_like(node);
     spec.op = view->op->def->name;
@@ -169,7 +169,7 @@ static struct node *add(struct rewrite *r, const struct node *node, const struct
 
 struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    struct node *copy = add(r, node, view, node->name);
+    struct node *copy = rewrite_add_as(r, node, view, node->name);
     for (int i = 0; i < view->n_inputs; i++) {
         if (!edge_exists(view->inputs[i])) {
             vec_push_in(&r->arena, &r->open, node->id);
@@ -210,12 +210,6 @@ const char *rewrite_free_name(const struct graph *from, struct graph *to, const 
 const char *rewrite_name_near(struct rewrite *r, const char *near, const char *suffix)
 {
     return rewrite_free_name(r->from, r->to, arena_printf(&r->to->arena, "%s/%s", near, suffix));
-}
-
-struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
-                                const char *suffix)
-{
-    return add(r, node, view, rewrite_name_near(r, node->name, suffix));
 }
 
 struct node *rewrite_copy(struct rewrite *r, const struct node *node)

@@ -82,9 +82,9 @@ struct node rewrite_view(struct rewrite *r, const struct node *node);
  * attributes (in the arena of `to`). */
 struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view);
 
-/* Adds one that stands for nothing, under the node's name and a suffix. */
-struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
-                                const char *suffix);
+/* Adds one that stands for nothing, under that name. */
+struct node *rewrite_add_as(struct rewrite *r, const struct node *node, const struct node *view,
+                            const char *name);
 
 /* The view as it is, but for what the rules change of what is there once. */
 struct node *rewrite_copy(struct rewrite *r, const struct node *node);

@@ -92,7 +92,8 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
                 rewrite_view(&p.rewrite, graph_node(p.rewrite.from, node->inputs[0].node));
             struct node handed = rewrite_view(&p.rewrite, node);
             handed.inputs[0] = sum.inputs[product];
-            sum.inputs[product].node = rewrite_add_beside(&p.rewrite, node, &handed, "rows")->id;
+            const char *name = rewrite_name_near(&p.rewrite, node->name, "rows");
+            sum.inputs[product].node = rewrite_add_as(&p.rewrite, node, &handed, name)->id;
             sum.inputs[product].slot = 0;
             rewrite_add(&p.rewrite, node, &sum);
             rewrite_note(&p.rewrite, node->name, "parted");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/rewrite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -105,29 +104,18 @@ void rewrite_make_named(struct rewrite *r)
             edge_for(r, graph_node(r->from, at.edge.node), at.edge);
 }
 
-static int compare_ints(const void *a, const void *b)
-{
-    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
-}
-
 /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
 static void map_controls(struct rewrite *r, const struct node *node, struct node *view)
 {
-    VEC(int) all = VEC_INIT;
+    view->controls = NULL;
+    view->n_controls = 0;
     for (int i = 0; i < node->n_controls; i++) {
         int before = node->controls[i];
         if (r->make && !r->after[before])
             r->make(r->rules.context, node, (struct edge){before, CONTROL_SLOT});
         for (const int *after = r->after[before]; after && *after >= 0; after++)
-            vec_push_in(&r->arena, &all, *after);
+            graph_add_control(r->to, view, *after);
     }
-    if (all.n > 1)
-        qsort(all.items, all.n, sizeof *all.items, compare_ints);
-    view->controls = all.items;
-    view->n_controls = 0;
-    for (size_t i = 0; i < all.n; i++)
-        if (!view->n_controls || view->controls[view->n_controls - 1] != all.items[i])
-            view->controls[view->n_controls++] = all.items[i];
 }
 
 struct node rewrite_view(struct rewrite *r, const struct node *node)

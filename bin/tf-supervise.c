@@ -4,7 +4,6 @@
  * the supervisor that runs in a job's folder. tf-run executes it.
  */
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>

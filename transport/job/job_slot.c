@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/str.h"
 #include "transport/job/job_private.h"
 

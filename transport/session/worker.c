@@ -12,7 +12,6 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
-#include "graph/graph_io.h"
 #include "graph/holders.h"
 #include "graph/infer.h"
 #include "graph/task.h"

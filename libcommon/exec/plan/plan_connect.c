@@ -5,7 +5,6 @@
  */
 
 #include "base/memory.h"
-#include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
 
 /* ---- roles ---- */

@@ -2,7 +2,6 @@
  *
  * The order of items in a region.
  */
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "base/memory.h"

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/str.h"
 #include "exec/plan/plan_steps.h"
 #include "graph/op_cost.h"
 

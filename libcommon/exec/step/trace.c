@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "base/time.h"
 #include "base/vec.h"
 
 struct trace_event {

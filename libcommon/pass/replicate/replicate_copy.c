@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "graph/device_name.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_reduce.h"

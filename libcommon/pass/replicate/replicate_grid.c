@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "graph/walk.h"
-#include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 

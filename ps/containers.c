@@ -60,18 +60,13 @@ int containers_put(struct variable_store *store, const char *container, const ch
 
 /* ---- a container ---- */
 
-static bool matches(const struct variable *variable, const struct variable_place *place)
-{
-    return (!place->container || !strcmp(variable->container, place->container)) &&
-           (!place->name || !strcmp(variable->name, place->name));
-}
-
 int containers_lock(struct variable_store *store, const struct variable_place *place, bool write,
                     double seconds, variable_vec *locked, struct error *err)
 {
     double end = time_now() + seconds;
     for (struct variable *v = NULL; (v = variable_store_next(store, v));) {
-        if (place && !matches(v, place))
+        if (place && ((place->container && strcmp(v->container, place->container) != 0) ||
+                      (place->name && strcmp(v->name, place->name) != 0)))
             continue;
         if (lock(v, write, end, err))
             return err->code;

@@ -92,15 +92,6 @@ static void place_journal(struct worker *worker)
     mem_free(path);
 }
 
-/* After joining, reports a journal that was damaged or belonged to another owner. */
-static void tell_journal(const struct worker *worker)
-{
-    const struct peers_news *news = &worker->member.options.news;
-    struct error damage;
-    if (journal_take_damage(own_journal(worker), &damage) && news->tell)
-        news->tell(news->context, damage.text);
-}
-
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
 {
     struct task_table table = {0};
@@ -539,7 +530,10 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     worker->averaged = *counted;
     if (!code)
         worker_react(&worker->state, WORKER_STARTED);
-    tell_journal(worker);
+    const struct peers_news *news = &worker->member.options.news;
+    struct error damage; /* of a journal, or it belonged to another owner */
+    if (journal_take_damage(own_journal(worker), &damage) && news->tell)
+        news->tell(news->context, damage.text);
     conns_trim(worker->member.conns); /* initial values used more memory than steps do */
     return code;
 }

@@ -188,16 +188,6 @@ static struct segment *segment_open(const struct segment_offer *offer)
     return NULL;
 }
 
-/* Allocates pages before they are written, so that a lack of memory is detected here. They are
- * mapped at once, which takes a third of the time of the page faults. */
-static bool segment_commit(const struct segment *segment, struct segment_span span)
-{
-    if (fallocate(segment->fd, 0, (off_t)span.offset, (off_t)span.bytes))
-        return false;
-    madvise(segment_data_at(segment, span.offset), span.bytes, MADV_POPULATE_WRITE);
-    return true;
-}
-
 static void segment_uncommit(const struct segment *segment, struct segment_span span)
 {
     fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)span.offset,
@@ -467,14 +457,20 @@ static size_t span_pages(const segment_span_vec *spans)
     return bytes;
 }
 
-/* Called without the lock, as the system takes long to clear pages. */
+/* Allocates pages before they are written, so that a lack of memory is detected here. They are
+ * mapped at once, which takes a third of the time of the page faults. Called without the lock, as
+ * the system takes long to clear pages. */
 static bool commit_all(const struct segment *segment, const segment_span_vec *gaps)
 {
     size_t bytes = span_pages(gaps);
     bool good = !bytes || mem_charge(bytes);
     bool charged = good && bytes;
-    for (size_t i = 0; good && i < gaps->n; i++)
-        good = segment_commit(segment, gaps->items[i]);
+    for (size_t i = 0; good && i < gaps->n; i++) {
+        struct segment_span gap = gaps->items[i];
+        good = !fallocate(segment->fd, 0, (off_t)gap.offset, (off_t)gap.bytes);
+        if (good)
+            madvise(segment_data_at(segment, gap.offset), gap.bytes, MADV_POPULATE_WRITE);
+    }
     if (!good && charged)
         mem_discharge(bytes);
     return good;

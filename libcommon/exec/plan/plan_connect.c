@@ -281,14 +281,6 @@ static void find_relieved(struct plan *plan)
     }
 }
 
-static void describe_regions(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->regions.n; i++)
-        if (!plan_has_order(plan, plan->regions.items[i].frame))
-            describe_region(plan, &plan->regions.items[i]);
-    find_relieved(plan);
-}
-
 void plan_connect(struct plan *plan)
 {
     fill_frames(plan);
@@ -300,5 +292,9 @@ void plan_connect(struct plan *plan)
     }
     find_roots(plan, &plan->frames.items[0]);
     plan_find_locks(plan);
-    describe_regions(plan);
+    vec_each(region, &plan->regions) {
+        if (!plan_has_order(plan, region->frame))
+            describe_region(plan, region);
+    }
+    find_relieved(plan);
 }

@@ -134,7 +134,7 @@ static void add_user(struct order *o, const struct use *use)
     }
 }
 
-/* An alias is made by an item before its users. */
+/* Users come last: in a loop the item that made their alias may have a larger number. */
 static void add_accesses(struct order *o)
 {
     const struct value *values = o->plan->values.items;
@@ -142,18 +142,23 @@ static void add_accesses(struct order *o)
     find_readers(o);
     o->first_access = arena_array(&o->memory, (size_t)n_items + 2, sizeof *o->first_access);
     o->reader = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->reader);
+    for (int v = 0; v < (int)o->plan->values.n; v++) { /* an alias comes after what it stands for */
+        int of = values[v].alias_of;
+        o->reader[v] = of >= 0 && values[of].alias_of >= 0 ? o->reader[of] : values[v].item;
+    }
     for (int id = 0; id < n_items; id++) {
-        const struct item *item = &o->plan->items.items[id];
         o->first_access[id] = (int)o->graph.accesses.n;
+        const struct item *item = &o->plan->items.items[id];
+        vec_each(use, &item->uses) {
+            if (values[item->in[use->input]].alias_of < 0)
+                add_access(o, use);
+        }
+    }
+    o->first_access[n_items] = (int)o->graph.accesses.n;
+    vec_each(item, &o->plan->items) {
         vec_each(use, &item->uses) {
             if (values[item->in[use->input]].alias_of >= 0)
                 add_user(o, use);
-            else
-                add_access(o, use);
-        }
-        for (int k = 0; k < item->n_out; k++) {
-            int of = values[item->out[k]].alias_of;
-            o->reader[item->out[k]] = of >= 0 && values[of].alias_of >= 0 ? o->reader[of] : id;
         }
     }
 }

@@ -38,7 +38,7 @@ static int cut(struct backup_fetch *f, struct error *err)
     f->fields.seconds = client->member.options.timeout / 2;
     if (verbs_leader(client, &leader, err))
         return err->code;
-    return fields_ask(client, leader, "cut", &f->fields, "a moment between two rounds", err);
+    return shard_fields_ask(client, leader, "cut", &f->fields, "a moment between two rounds", err);
 }
 
 /* ---- what one shard keeps ---- */
@@ -92,7 +92,7 @@ static int fetch_part(struct backup_fetch *f, int task, struct error *err)
 {
     char about[256];
     size_t i = (size_t)f->fields.index;
-    struct task_request request = fields_request("part", &f->fields, about);
+    struct task_request request = shard_fields_request("part", &f->fields, about);
     request.answered = receive_part;
     snprintf(about, sizeof about, "'%.200s'",
              i < f->names.n ? f->names.items[i] : "what it aggregates");

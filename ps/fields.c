@@ -21,7 +21,7 @@
     X(int, "sequence", origin.sequence, > 0)                                                       \
     X(int, "generation", origin.generation, > 0)
 
-int fields_count(const struct shard_fields *fields)
+int shard_fields_count(const struct shard_fields *fields)
 {
     int n = (fields->origin.decision > 0) + 2 * run_is_known(&fields->origin.run);
 #define COUNT(type, key, member, is_given) n += fields->member is_given;
@@ -31,7 +31,7 @@ int fields_count(const struct shard_fields *fields)
     return n;
 }
 
-void fields_pack(void *context, msgpack_packer *packer)
+void shard_fields_pack(void *context, msgpack_packer *packer)
 {
     const struct shard_fields *fields = context;
     char digest[2 * DIGEST_BYTES + 1], run[RUN_HEX_BYTES];
@@ -59,7 +59,8 @@ static void take_digest(const char *text, struct digest *digest)
         fits = sscanf(text + 2 * i, "%2hhx", &digest->bytes[i]) == 1;
 }
 
-void fields_take(struct shard_fields *fields, const msgpack_object *header, struct arena *arena)
+void shard_fields_take(struct shard_fields *fields, const msgpack_object *header,
+                       struct arena *arena)
 {
     struct error ignored = ERROR_INIT;
     struct ckpt_run run = {.name = ""};
@@ -80,11 +81,12 @@ void fields_take(struct shard_fields *fields, const msgpack_object *header, stru
     fields->origin.run = run;
 }
 
-struct task_request fields_request(const char *verb, struct shard_fields *fields, const char *about)
+struct task_request shard_fields_request(const char *verb, struct shard_fields *fields,
+                                         const char *about)
 {
     return (struct task_request){.verb = verb,
-                                 .n_fields = fields_count(fields),
-                                 .pack = fields_pack,
+                                 .n_fields = shard_fields_count(fields),
+                                 .pack = shard_fields_pack,
                                  .about = about,
                                  .context = fields};
 }
@@ -92,13 +94,13 @@ struct task_request fields_request(const char *verb, struct shard_fields *fields
 static void take_reply(void *context, const char *task, const struct record *reply)
 {
     (void)task;
-    fields_take(context, &reply->header, NULL);
+    shard_fields_take(context, &reply->header, NULL);
 }
 
-int fields_ask(struct client *client, int task, const char *verb, struct shard_fields *fields,
-               const char *about, struct error *err)
+int shard_fields_ask(struct client *client, int task, const char *verb, struct shard_fields *fields,
+                     const char *about, struct error *err)
 {
-    struct task_request request = fields_request(verb, fields, about);
+    struct task_request request = shard_fields_request(verb, fields, about);
     request.answered = take_reply;
     return client_ask_one(client, task, &request, err);
 }

@@ -47,7 +47,8 @@ int origin_ask(struct client *client, const char *task, struct shard_origin *ori
                struct error *err)
 {
     struct shard_fields fields = {.name = task, .origin.step = -1};
-    int code = fields_ask(client, 0, "origin", &fields, "which checkpoint to resume from", err);
+    int code =
+        shard_fields_ask(client, 0, "origin", &fields, "which checkpoint to resume from", err);
     *origin = fields.origin;
     return code;
 }

@@ -39,7 +39,7 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
                                   .peer = peer_retain(from->peer),
                                   .id = from->id,
                                   .fields = {.seconds = SHARD_WAIT_SECONDS, .origin.step = -1}};
-    fields_take(&query->fields, &from->record->header, &query->arena);
+    shard_fields_take(&query->fields, &from->record->header, &query->arena);
     if (!(*seconds >= 0 && *seconds <= SHARD_WAIT_MAX))
         *seconds = SHARD_WAIT_SECONDS;
     query->has_value = from->record->n_tensors == 1;

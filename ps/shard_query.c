@@ -27,9 +27,10 @@ void shard_query_end(struct shard_query *query, struct shard_fields *fields,
     msgpack_packer *packer;
     if (err->code) {
         shard_reply_failure(query, err);
-    } else if ((packer = reply_begin(query->peer, query->id, fields ? fields_count(fields) : 0))) {
+    } else if ((packer =
+                    reply_begin(query->peer, query->id, fields ? shard_fields_count(fields) : 0))) {
         if (fields)
-            fields_pack(fields, packer);
+            shard_fields_pack(fields, packer);
         reply_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

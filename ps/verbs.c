@@ -26,7 +26,7 @@ static void take_reply(void *context, const char *task, const struct record *rep
 
 static struct task_request request_of(const char *verb, struct verb_request *asked)
 {
-    struct task_request request = fields_request(verb, &asked->fields, asked->fields.name);
+    struct task_request request = shard_fields_request(verb, &asked->fields, asked->fields.name);
     request.answered = take_reply;
     return request;
 }
@@ -150,7 +150,7 @@ int verbs_reset(struct client *client, const char *container, int64_t *n, struct
     for (size_t i = 0; !code && i < client->tasks.n; i++) {
         struct shard_fields fields = {.container = container, .origin.step = -1};
         if (found.has[i])
-            code = fields_ask(client, (int)i, "reset", &fields, NULL, err);
+            code = shard_fields_ask(client, (int)i, "reset", &fields, NULL, err);
         *n += fields.variables;
     }
     mem_free(found.has);
@@ -205,7 +205,7 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
     if (!code)
         code = verbs_leader(client, &leader, err);
     if (!code)
-        code = fields_ask(client, leader, "save", &fields, "a checkpoint", err);
+        code = shard_fields_ask(client, leader, "save", &fields, "a checkpoint", err);
     *step = fields.origin.step;
     mem_free(path);
     return code;
@@ -224,10 +224,10 @@ int verbs_restore(struct client *client, const char *where, int64_t *step, struc
     if (!code)
         code = verbs_leader(client, &leader, err);
     if (!code)
-        code = fields_ask(client, leader, "restore", &fields, "a checkpoint", err);
+        code = shard_fields_ask(client, leader, "restore", &fields, "a checkpoint", err);
     for (size_t i = 0; !code && i < client->tasks.n; i++)
         if ((int)i != leader)
-            code = fields_ask(client, (int)i, "restore", &fields, "a checkpoint", err);
+            code = shard_fields_ask(client, (int)i, "restore", &fields, "a checkpoint", err);
     *step = fields.origin.step;
     mem_free(path);
     arena_release(&arena);

@@ -120,7 +120,7 @@ END
     tf-graph slow.lua | tf-opt >slow.tfg
     tf-run --ps 2 --workers 1 --steps 10 --mode async --save st/ --job run slow.tfg 2>err 3>&- &
     tf_run=$!
-    soon 20 eval 'tf-ps list --job run --timeout 1s 2>/dev/null | grep -q "^ps:0 .* w "'
+    soon 20 eval 'tf-ps list --job run --timeout 1s >list 2>/dev/null && grep -q "^ps:0 .* w " list'
     kill -TERM "$tf_run"
     wait "$tf_run" || code=$?
     cat err

@@ -17,7 +17,7 @@
     X(bool, "versioned", is_versioned, )                                                           \
     X(bool, "exact", exact, )                                                                      \
     X(uint, "decision", origin.decision, > 0)                                                      \
-    X(int, "step", origin.step, >= 0)                                                              \
+    X(int, "step", origin.step, != CHECKPOINT_NEWEST)                                              \
     X(int, "sequence", origin.sequence, > 0)                                                       \
     X(int, "generation", origin.generation, > 0)
 

@@ -155,6 +155,24 @@ with open(sys.argv[1], 'r+b') as f:
 END
 }
 
+@test "restore DIR@best means the best, also where only the shards see the store" {
+    unshare -rm sh -c 'mount -t tmpfs none /mnt' 2>/dev/null || skip "may not mount"
+    tf-graph - >g.tfg <<'END'
+w = variable{name = "w", shape = {}, init = 0.0}
+loss = Square(w - 2)
+entry.train = AssignAdd(w, Const(1.0))
+END
+    tf-exec -q -g g.tfg --run train --steps 5 --fetch loss --save st/ --save-every 1 \
+        --save-best loss >/dev/null
+    begin unix:pN
+    tf-ps restore st@best 2>&1 | finds -x 'tf-ps: restored from step 2'
+    mkdir hidden
+    unshare -rm sh -c 'mount --bind hidden st && tf-ps restore st@best' 2>&1 |
+        finds -x 'tf-ps: restored from step 2'
+    unshare -rm sh -c 'mount --bind hidden st && tf-ps restore st' 2>&1 |
+        finds -x 'tf-ps: restored from step 5'
+}
+
 @test "a checkpoint of all shards, and back" {
     local i
     begin unix:pN --save ckpt/

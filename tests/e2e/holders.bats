@@ -167,3 +167,22 @@ init would set both: "* ]]
     tf-ps stop
     wait
 }
+
+@test "init sets the variables of a container, whatever another graph has trained in others" {
+    cat >model.lua <<'END'
+container(D.c, function() w = variable{name = "w", shape = {}, init = 0.5} end)
+entry.train = minimize(Square(w - 1), optim.sgd{rate = 0.01})
+END
+    printf 'task ps:0 unix:p0\ntask worker:0 unix:w0\n' >c
+    export TF_JOB=job
+    tf-ps init -c c
+    tf-ps serve --task ps:0 3>&- &
+    for c in one two; do
+        tf-graph -D c=$c model.lua | tf-opt | tf-place -c c | tf-part >parts
+        tf-exec -q -g parts --task worker:0 --run train --steps 20
+    done
+    [ "$(tf-ps list | awk '$3 == "w" { print $2, $5 }')" = "one 21
+two 21" ]
+    tf-ps stop
+    wait
+}

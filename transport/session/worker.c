@@ -437,6 +437,19 @@ struct trained {
     uint64_t updates; /* of that one */
 };
 
+/* Variables of other containers are of other graphs, even if they have the same names. */
+static bool has_variable(const struct graph *graph, const char *container, const char *name)
+{
+    graph_each(node, graph) {
+        if (!node_is(node, "Variable"))
+            continue;
+        const struct variable variable = variable_of_node(node, NULL);
+        if (!strcmp(variable.name, name) && !strcmp(variable.container, container))
+            return true;
+    }
+    return false;
+}
+
 static void see_variables(void *context, const char *task, const struct record *reply)
 {
     struct trained *found = context;
@@ -445,13 +458,14 @@ static void see_variables(void *context, const char *task, const struct record *
     struct arena arena = ARENA_INIT;
     for (uint32_t i = 0; all && all->type == MSGPACK_OBJECT_ARRAY && i < all->via.array.size; i++) {
         const msgpack_object *row = &all->via.array.ptr[i];
-        const char *name;
+        const char *container, *name;
         uint64_t updates;
         bool has_value;
-        if (record_get_text(row, "name", &arena, &name) &&
+        if (!found->updates && record_get_text(row, "container", &arena, &container) &&
+            record_get_text(row, "name", &arena, &name) &&
             record_get_bool(row, "initialized", &has_value) && has_value &&
             record_get_uint(row, "updates", &updates) && updates > INITIAL_UPDATES &&
-            graph_find(found->graph, name)) {
+            has_variable(found->graph, container, name)) {
             str_clear(&found->name);
             str_append(&found->name, name);
             found->updates = updates;

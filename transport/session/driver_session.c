@@ -223,8 +223,12 @@ int driver_session_update(struct driver_session *session, int i, const struct gr
                           struct error *err)
 {
     struct inquiry *inquiry = inquiry_new(session->options.conns);
-    int code = ask_with_graph(inquiry, &session->tasks.items[i], "update", graph, err);
-    return code ? code : await_replies(session, inquiry, 0, NULL, err);
+    struct error own = ERROR_INIT;
+    ask_with_graph(inquiry, &session->tasks.items[i], "update", graph, &own);
+    int code = await_replies(session, inquiry, 0, NULL, err); /* which frees it in any case */
+    if (own.code)
+        *err = own;
+    return own.code ? own.code : code;
 }
 
 struct variable_store *driver_session_variables(struct driver_session *session)

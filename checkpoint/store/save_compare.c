@@ -80,12 +80,15 @@ static int compare_chunk(void *context, uint64_t i, struct error *err)
 static int find_chunks(struct store *store, MDB_txn *txn, const struct save_request *request,
                        save_chunks *chunks, void *data, struct error *err)
 {
+    uint64_t total = 0;
+    vec_each(chunk, chunks)
+        total += chunk->n;
     for (size_t i = 0; i < chunks->n && !err->code; i++) {
         struct save_chunk *chunk = &chunks->items[i];
         if (chunk->data)
             continue;
         struct digest_item item = {.data = data, .n = chunk->n};
-        if (request->progress && !request->progress(request->context, 0, 0))
+        if (request->progress && !request->progress(request->context, 0, total))
             return save_stopped(store, request, err);
         if (!request->read(request->source, chunk->tensor, chunk->index, data, &item.digest, err)) {
             chunk->digest = item.digest;

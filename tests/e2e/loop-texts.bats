@@ -71,6 +71,21 @@ edited() { # PATTERN SED: edits the lines of the pattern, which must change one
     refused 65 '*NextIteration: has no value in rounds that do not take*' tf-graph --text edited.txt
 }
 
+# Such a loop was run as one item, in which only one of the variables went on.
+@test "what comes round may be that of two variables" {
+    cat >two.lua <<'END'
+_, a, b = while_loop(function(i) return Less(i, 3) end, function(i, a, b)
+  return i + 1, a * 2.0, b + 1.0
+end, {Const(0), Const(1.5), Const(5.0)})
+entry.r = {a, b}
+END
+    tf-graph two.lua | tf-show --text | sed 's/ : [a-z0-9]*\[.*//; s/ at [^ ]*$//' >two.txt
+    sed '/^while.Merge_2 = /s/NextIteration_2/NextIteration_1/' two.txt >edited.txt
+    run -1 cmp -s two.txt edited.txt
+    tf-graph --text edited.txt | tf-exec --run r | tf-show >seen
+    [[ $(<seen) == 'step 1  '*' 12  '*' 12' ]]
+}
+
 # A gradient's count comes back through branches of which one is not taken.
 @test "gradients of loops with branches are no malformed loops" {
     cat >slope.lua <<'END'

@@ -124,15 +124,16 @@ static void check_wishes(struct while_search *s, const struct node *node)
     }
 }
 
-/* Returns whether the variable is constant, and enters whenever the loop runs, or has a Merge and a
- * Switch, and enters if and only if the loop runs. */
+/* Returns whether the variable is constant, and enters whenever the loop runs, or has a Merge, a
+ * Switch and a NextIteration that no other variable takes, and enters if and only if the loop runs.
+ */
 static bool enters_with_loop(const struct while_search *s, const struct loop_variable *v)
 {
     int of_loop = s->frames->frames.items[v->frame].condition;
     int own = s->frames->condition[v->enter];
     return node_bool(graph_node(s->graph, v->enter), "is_constant")
                ? frames_implies(s->frames, of_loop, own)
-               : v->switch_ >= 0 && own == of_loop;
+               : v->switch_ >= 0 && own == of_loop && variable_of(s->frames, v->next) == v;
 }
 
 static void check_nodes(struct while_search *s)

@@ -29,7 +29,7 @@
     static inline T floor_divide_##name(T x, T y, int *flags)                                      \
     {                                                                                              \
         T quotient = divide_##name(x, y, flags), rest = (T)((U)x - (U)quotient * (U)y);            \
-        return rest && (rest < 0) != (y < 0) ? quotient - 1 : quotient;                            \
+        return (T)((U)quotient - (rest && (rest < 0) != (y < 0)));                                 \
     }
 /* A double holds the quotient of two int32 exactly enough to truncate it, and is vector code. */
 INTEGER_DIVISION(int32_t, uint32_t, double, int32, INT32_MIN)

@@ -159,7 +159,13 @@ static int matmul_sum_prepare(struct kernel_setup *setup)
                      .transpose_b = state->flags.transpose_b,
                      .m = out->dims[0],
                      .n = out->dims[1],
-                     .k = INT32_MAX}; /* k of the largest product */
+                     .k = JOINED_MOST}; /* of the largest product */
+    for (int i = state->first; i < state->first + state->n; i++) {
+        const struct shape *left = &setup->in_types[i].shape;
+        int64_t k = left->rank == 2 ? left->dims[g.transpose_a ? 0 : 1] : SHAPE_UNKNOWN;
+        k = k < 0 ? INT32_MAX : k;
+        g.k = k > g.k ? k : g.k;
+    }
     state->for_product = ALIGN_UP(gemm_scratch_bytes(&g));
     setup->scratch_bytes =
         state->for_product + (size_t)(JOINED_MOST * (g.m + g.n)) * dtype_bytes(g.type);

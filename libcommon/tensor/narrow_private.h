@@ -82,7 +82,7 @@ static inline void widen_float16(const uint16_t *from, float *to)
     memcpy(to, &bits, sizeof bits);
 }
 
-#ifdef __F16C__
+#if defined(__F16C__) && LANES >= 8 /* the instruction takes 8 */
 static inline void narrow_float16(const float *from, uint16_t *to)
 {
     for (int i = 0; i < LANES; i += 8)

@@ -107,8 +107,10 @@ static int tile_grad_shape(struct infer *infer)
     const struct shape *in = infer_shape(infer, 0), *out = &infer->out[0];
     if (infer_vector(infer, 1) || infer_dims(infer, 2, &infer->out[0]))
         return infer->err->code;
-    if (multiples && shape_is_known(in) && shape_is_known(out) &&
-        !tile_grad_fits(in, out, multiples))
+    bool may_fit = in->rank < 0 || out->rank < 0 || in->rank == out->rank;
+    if (may_fit && multiples && shape_is_known(in) && shape_is_known(out))
+        may_fit = tile_grad_fits(in, out, multiples);
+    if (!may_fit)
         return infer_fail(infer, "%s is not made of repetitions of %s", shape_text(in),
                           shape_text(out));
     return 0;

@@ -386,8 +386,9 @@ static double adapter_ns(double flows, double bytes, double bandwidth)
 static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
                              int host)
 {
-    double away = count_tasks(others, cluster, -1) - count_tasks(others, cluster, host);
-    return count_tasks(these, cluster, host) * away;
+    /* Who exchanges with tasks that the cluster does not list does so over its adapter. */
+    int all = strcmp(these.job, others.job) ? count_tasks(others, cluster, -1) : others.n;
+    return count_tasks(these, cluster, host) * (double)(all - count_tasks(others, cluster, host));
 }
 
 /* Time for an adapter to send bytes, and at the same time to receive several flows. Flows that it

@@ -152,6 +152,8 @@ static void test_exchanges(void **state)
         {"host c bandwidth=100000000\n", 4, 50e3, 1.3 * 10},
         {"host b bandwidth=100000000\n", 3, 50e3, 1.3 * 10},
         {"host a bandwidth=100000000\n", 2, 50e3, 1},
+        /* two that the file does not list are elsewhere */
+        {"host b bandwidth=100000000\n", 6, 50e3, 1.3 * 10},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cluster cluster = {.arena = ARENA_INIT};

@@ -126,6 +126,10 @@ END
     [ ! -e x.ckpt ]
 }
 
+by_hand() {
+    export TF_JOB=job
+}
+
 @test "shards that are started by hand: init is refused where it would set what was trained" {
     cat >model.lua <<'END'
 x = Placeholder{dtype = float32, name = "x", shape = {-1}}
@@ -140,7 +144,7 @@ END
     done
     seq 50 >x.csv
     tf-data csv x.csv x=1 >x.rec
-    export TF_JOB=job
+    by_hand
     tf-ps init -c c
     for i in 0 1; do tf-ps serve --task ps:$i --save ck 3>&- & done
     tf-exec -q -g parts3 --task worker:0 --run train --feed x.rec
@@ -174,7 +178,7 @@ container(D.c, function() w = variable{name = "w", shape = {}, init = 0.5} end)
 entry.train = minimize(Square(w - 1), optim.sgd{rate = 0.01})
 END
     printf 'task ps:0 unix:p0\ntask worker:0 unix:w0\n' >c
-    export TF_JOB=job
+    by_hand
     tf-ps init -c c
     tf-ps serve --task ps:0 3>&- &
     for c in one two; do

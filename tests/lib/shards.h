@@ -183,8 +183,13 @@ static inline void assert_told(struct test_server *server, const char *line)
 
 static inline bool has_value(struct test_server *server, const char *container, const char *name)
 {
-    const struct variable *variable = variable_store_find(server->store, container, name);
-    return variable && variable->initialized;
+    struct variable *variable = variable_store_find(server->store, container, name);
+    if (!variable)
+        return false;
+    variable_lock_wait(variable, false);
+    bool has = variable->initialized;
+    variable_unlock(variable, false);
+    return has;
 }
 
 static inline void open_client(struct client *client, const char *task)

@@ -48,6 +48,37 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     return query;
 }
 
+void shard_query_free(struct shard_query *query)
+{
+    peer_release(query->peer);
+    tensor_release(&query->value);
+    arena_release(&query->arena);
+    mem_free(query);
+}
+
+void shard_reply_failure(struct shard_query *query, const struct error *err)
+{
+    struct error told = *err;
+    if (told.code == ERR_CANCELLED)
+        told.code = ERR_UNAVAILABLE;
+    reply_error(query->peer, query->id, &told);
+}
+
+void shard_query_end(struct shard_query *query, struct shard_fields *fields,
+                     const struct error *err)
+{
+    msgpack_packer *packer;
+    if (err->code) {
+        shard_reply_failure(query, err);
+    } else if ((packer =
+                    reply_begin(query->peer, query->id, fields ? shard_fields_count(fields) : 0))) {
+        if (fields)
+            shard_fields_pack(fields, packer);
+        reply_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}
+
 static void run_query(void *argument)
 {
     struct shard_query *query = argument;
@@ -78,6 +109,12 @@ static void verb_stop(void *context, const struct query *query)
 }
 
 /* ---- the shard ---- */
+
+void shard_say(struct shard *shard, const char *line)
+{
+    if (shard->options.tell)
+        shard->options.tell(shard->options.context, line);
+}
 
 enum shard_reaction shard_react(struct shard *shard, enum shard_event event)
 {

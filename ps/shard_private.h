@@ -34,6 +34,14 @@ struct shard_cut {
     bool is_collected;
 };
 
+/* The checkpoint made by other shards from which new variables get their values. */
+struct shard_claims {
+    char *folder; /* its store; NULL: there is none */
+    int64_t step;
+    struct store *store; /* NULL, like the checkpoint: closed for now */
+    struct checkpoint *checkpoint;
+};
+
 struct shard_measure {
     struct tail fetches; /* of the first worker; no path: there are none */
     char *folder;        /* of the checkpoint that still lacks its scalars; NULL: none does */
@@ -65,8 +73,8 @@ struct shard {
     struct loop_event *forget; /* drops snapshots that nobody fetches any more */
 
     pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
-    struct claims *claims;       /* of a checkpoint made by other shards; NULL: none */
-    int n_written;               /* stores open to write */
+    struct shard_claims claims;
+    int n_written; /* stores open to write */
 
     pthread_mutex_t lock; /* guards what follows */
     enum shard_life life;
@@ -100,10 +108,11 @@ struct shard_query {
     struct arena arena;
 };
 
-/* shard.c: changes the state by the table, and returns the reaction. Any thread. */
-enum shard_reaction shard_react(struct shard *shard, enum shard_event event);
+/* ---- shard.c ---- */
 
-/* shard_query.c */
+/* Changes the state by the table, and returns the reaction. Any thread. */
+enum shard_reaction shard_react(struct shard *shard, enum shard_event event);
+void shard_say(struct shard *shard, const char *line);
 void shard_query_free(struct shard_query *query);
 /* Replies with the error. A process that was told to end reports that, so that the asker does not
  * take it for a signal of its own. */
@@ -172,16 +181,6 @@ void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bo
 void shard_origin_end(struct shard *shard);
 /* Checks that the asker of a part of a checkpoint was restored by the same decision. ERR_CONFIG. */
 int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err);
-
-/* shard_undone.c */
-void shard_say(struct shard *shard, const char *line);
-/* A count of -1 is unknown, as the file is damaged. */
-void shard_read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS]);
-/* Writes the restored clock's counts into the file; all zero if there is no clock. */
-void shard_write_counts(struct shard *shard);
-/* Says "restored from ckpt@300" for "a/ckpt/", and how many counted pushes that undoes. */
-void shard_say_restored(struct shard *shard, const char *folder, int64_t step,
-                        const int64_t before[PUSHES_WORKERS]);
 
 /* shard_restore.c */
 shard_work shard_restore;

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A shard goes back to a checkpoint: when it starts, or at a request.
+ * A shard goes back to a checkpoint: when it starts, or at a request. It reports how many counted
+ * pushes that undoes.
+ *
+ * A checkpoint made by a different set of shards is restored later, as a shard learns only from a
+ * graph which variables it has. Each variable or resource created then claims its value from the
+ * checkpoint, whichever shard had saved it.
  */
-#include <stddef.h>
+#include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "checkpoint/store/save.h"
 #include "checkpoint/variables/restore.h"
-#include "ps/claims.h"
+#include "checkpoint/variables/slices.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
@@ -25,59 +31,128 @@ static void say_skipped(struct checkpoint_listener *skipped, const char *why)
     shard_say(((struct teller *)skipped)->shard, line);
 }
 
-/* ---- variables whose shard is known only when a graph comes ---- */
+/* ---- values from a checkpoint ---- */
 
-/* With the lock. */
-static void shut(struct shard *shard)
+/* Reads the value of a variable; type DTYPE_INVALID: there is none. The caller releases it. */
+static int read_variable(struct checkpoint *c, struct variable *variable, struct tensor *value,
+                         uint64_t *updates, struct error *err)
 {
-    if (shard->claims)
-        claims_shut(shard->claims);
+    const struct variable like = {.container = variable->container,
+                                  .name = variable->name,
+                                  .type = variable->type,
+                                  .shape = variable->shape,
+                                  .slice = variable_get_slice(variable)};
+    if (checkpoint_read_variable(c, &like, value, updates, err) == ERR_NOINPUT)
+        error_clear(err);
+    return err->code;
+}
+
+/* Loads all parts of an existing resource. */
+static int load_resource(struct checkpoint *c, const struct resource *resource, struct error *err)
+{
+    struct str name = STR_INIT;
+    str_printf(&name, "%s:%s/", resource->kind->name, resource->name);
+    for (size_t i = 0; i < c->entries.n && !err->code; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        struct tensor value;
+        if (!str_starts(t->name, name.data) || strchr(t->name + name.n, '/') ||
+            strcmp(t->container, resource->container) || checkpoint_read(c, (int)i, &value, err))
+            continue;
+        if (resource->kind->restore(resource->object, t->name + name.n, &value, err))
+            error_prefix(err, "%s: '%s': ", c->name, t->name);
+        tensor_release(&value);
+    }
+    str_release(&name);
+    return err->code;
+}
+
+/* ---- claims: with the lock ---- */
+
+/* Closes the checkpoint until something is claimed again. Meanwhile the store can be written and
+ * pruned, which may remove the checkpoint; then there is nothing left to claim. */
+static void shut(struct shard_claims *claims)
+{
+    checkpoint_close(claims->checkpoint);
+    store_close(claims->store);
+    claims->checkpoint = NULL;
+    claims->store = NULL;
 }
 
 static void unlock_claims(struct shard *shard)
 {
     if (shard->n_written)
-        shut(shard);
+        shut(&shard->claims);
     pthread_mutex_unlock(&shard->claims_lock);
+}
+
+/* Returns false if there is nothing to claim: with an error if the checkpoint cannot be opened;
+ * without one if it was pruned meanwhile. A missing store is an error, as an unmounted disk looks
+ * the same. */
+static bool open_claims(struct shard_claims *claims, struct error *err)
+{
+    error_clear(err);
+    if (claims->checkpoint || !claims->folder)
+        return claims->checkpoint;
+    if (store_open(claims->folder, NULL, &claims->store, err))
+        return false;
+    if (!checkpoint_open(claims->store, claims->step, &claims->checkpoint, NULL, err))
+        return true;
+    shut(claims);
+    if (err->code == ERR_NOINPUT)
+        error_clear(err);
+    return false;
 }
 
 int shard_claims_variable(struct variable_watcher *watcher, struct variable *variable,
                           struct error *err)
 {
     struct shard *shard = (struct shard *)watcher;
+    struct tensor value = TENSOR_INIT;
+    uint64_t updates;
     pthread_mutex_lock(&shard->claims_lock);
-    int code = shard->claims ? claims_variable(shard->claims, variable, err) : 0;
+    if (open_claims(&shard->claims, err) &&
+        !read_variable(shard->claims.checkpoint, variable, &value, &updates, err) &&
+        value.type != DTYPE_INVALID && !variable_put_in(variable, &value, err))
+        variable->updates = updates;
+    tensor_release(&value);
     unlock_claims(shard);
-    return code;
+    return err->code;
 }
 
 void shard_claims_resource(struct shard *shard, const struct resource *resource)
 {
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&shard->claims_lock);
-    if (shard->claims && claims_resource(shard->claims, resource, &err))
+    if (open_claims(&shard->claims, &err))
+        load_resource(shard->claims.checkpoint, resource, &err);
+    if (err.code)
         shard_say(shard, err.text);
     unlock_claims(shard);
 }
 
-static void set_claims(struct shard *shard, struct claims *claims)
+/* Takes ownership of both; NULL: from now on there is nothing to claim. */
+static void set_claims(struct shard *shard, struct store *store, struct checkpoint *checkpoint)
 {
+    struct shard_claims *claims = &shard->claims;
     pthread_mutex_lock(&shard->claims_lock);
-    struct claims *old = shard->claims;
-    shard->claims = claims;
+    shut(claims);
+    mem_free(claims->folder);
+    *claims = (struct shard_claims){NULL};
+    if (store)
+        *claims = (struct shard_claims){mem_strdup(store_name(store)), checkpoint->manifest.step,
+                                        store, checkpoint};
     unlock_claims(shard);
-    claims_free(old);
 }
 
 void shard_claims_end(struct shard *shard)
 {
-    set_claims(shard, NULL);
+    set_claims(shard, NULL, NULL);
 }
 
 void shard_claims_shut(struct shard *shard)
 {
     pthread_mutex_lock(&shard->claims_lock);
-    shut(shard);
+    shut(&shard->claims);
     pthread_mutex_unlock(&shard->claims_lock);
 }
 
@@ -92,7 +167,7 @@ static void make_way(void *context)
     struct store_opener *opening = context;
     pthread_mutex_lock(&opening->shard->claims_lock);
     opening->locked = true;
-    shut(opening->shard);
+    shut(&opening->shard->claims);
 }
 
 int shard_open_store(struct shard *shard, const char *path, const struct store_options *options,
@@ -116,6 +191,72 @@ void shard_close_store(struct shard *shard, struct store *store)
     store_close(store);
     shard->n_written--;
     pthread_mutex_unlock(&shard->claims_lock);
+}
+
+/* ---- counted pushes, and how many a restore undoes ---- */
+
+/* A count of -1 is unknown, as the file is damaged. */
+static void read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS])
+{
+    for (int i = 0; i < PUSHES_WORKERS; i++)
+        counts[i] = shard->pushes.counts ? pushes_read(&shard->pushes, i) : 0;
+}
+
+/* Writes the restored clock's counts into the file; all zero if there is no clock. */
+static void write_counts(struct shard *shard)
+{
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    struct clock *clock = containers_clock(shard->options.variables);
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
+    if (!shard->pushes.counts)
+        return;
+    for (int i = 0; i < PUSHES_WORKERS; i++)
+        pushes_write(&shard->pushes, i, 0);
+    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
+        if (workers[i].worker >= 0 && workers[i].worker < PUSHES_WORKERS)
+            pushes_write(&shard->pushes, (int)workers[i].worker, workers[i].counted);
+}
+
+/* "; 3 pushes that had counted are undone (worker:0 2, worker:1 1)" */
+static void print_undone(struct shard *shard, const int64_t before[PUSHES_WORKERS],
+                         struct str *line)
+{
+    int64_t after[PUSHES_WORKERS], all = 0, damaged = 0;
+    struct str each = STR_INIT;
+    read_counts(shard, after);
+    for (int i = 0; i < PUSHES_WORKERS; i++) {
+        int64_t undone = before[i] - after[i];
+        damaged += before[i] < 0;
+        if (undone <= 0)
+            continue;
+        str_printf(&each, "%sworker:%d %" PRId64, all ? ", " : "", i, undone);
+        all += undone;
+    }
+    if (all)
+        str_printf(line, "; %" PRId64 " push%s that had counted %s undone (%s)", all,
+                   all == 1 ? "" : "es", all == 1 ? "is" : "are", str_text(&each));
+    if (damaged)
+        str_printf(line, "; of %" PRId64 " workers it is not known: the file 'pushes' is damaged",
+                   damaged);
+    str_release(&each);
+}
+
+/* Says "restored from ckpt@300" for "a/ckpt/", and how many counted pushes that undoes. */
+static void say_restored(struct shard *shard, const char *folder, int64_t step,
+                         const int64_t before[PUSHES_WORKERS])
+{
+    struct str line = STR_INIT;
+    char *copy = mem_strdup(folder);
+    if (step >= 0)
+        str_printf(&line, "restored from %s@%" PRId64, basename(copy), step);
+    else
+        str_printf(&line, "%s: no checkpoint there", basename(copy));
+    size_t n = line.n;
+    print_undone(shard, before, &line);
+    if (step >= 0 || line.n > n)
+        shard_say(shard, str_text(&line));
+    str_release(&line);
+    mem_free(copy);
 }
 
 /* ---- restoring ---- */
@@ -175,7 +316,7 @@ static int restore_variables(struct restorer *r, double seconds, struct error *e
         r->updates = mem_array(r->locked.n + 1, sizeof *r->updates);
     }
     for (size_t i = 0; i < r->locked.n && !err->code; i++)
-        claims_read(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
+        read_variable(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
     /* All was read, so variables may be changed now. One that the checkpoint lacks is left without
      * a value. */
     for (size_t i = 0; i < r->locked.n && !err->code; i++) {
@@ -208,7 +349,7 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
     if (r->is_own)
         return checkpoint_load_resources(r->checkpoint, r->shard->name, store, err);
     while (!err->code && (resource = resource_next(store, resource)))
-        claims_load(r->checkpoint, resource, err);
+        load_resource(r->checkpoint, resource, err);
     return err->code;
 }
 
@@ -233,7 +374,7 @@ static int restore(struct restorer *r, const char *folder, int64_t step, double 
     struct shard *shard = r->shard;
     struct store *store;
     int64_t before[PUSHES_WORKERS];
-    shard_read_counts(shard, before);
+    read_counts(shard, before);
     shard_claims_end(shard);
     if (store_open(folder, NULL, &store, err))
         return err->code;
@@ -246,14 +387,15 @@ static int restore(struct restorer *r, const char *folder, int64_t step, double 
                   r->checkpoint->name);
     if (!err->code && !restore_open(r, seconds, err)) {
         origin_set(origin, &r->checkpoint->manifest);
-        shard_write_counts(shard);
-        shard_say_restored(shard, folder, origin->step, before);
+        write_counts(shard);
+        say_restored(shard, folder, origin->step, before);
     }
-    struct claims *claims = claims_new(store, r->checkpoint);
-    if (r->is_own || err->code)
-        claims_free(claims);
-    else
-        set_claims(shard, claims);
+    if (!r->is_own && !err->code) {
+        set_claims(shard, store, r->checkpoint);
+        return 0;
+    }
+    checkpoint_close(r->checkpoint);
+    store_close(store);
     return err->code;
 }
 
@@ -266,7 +408,7 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     int64_t before[PUSHES_WORKERS];
     struct shard_origin origin;
     *restored = -1;
-    shard_read_counts(shard, before);
+    read_counts(shard, before);
     if (wanted)
         origin = *wanted;
     else if (!origin_decide(&origin, err) &&
@@ -283,8 +425,8 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     if (origin.step >= 0) {
         shard_go_on_with(shard, &(struct store_writer){.run = origin.run, .goes_on = true});
     } else {
-        shard_write_counts(shard);
-        shard_say_restored(shard, folder, -1, before);
+        write_counts(shard);
+        say_restored(shard, folder, -1, before);
     }
     *restored = origin.step;
     shard_set_origin(shard, &origin, false);

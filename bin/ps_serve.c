@@ -15,6 +15,7 @@
 #include "checkpoint/store/store.h"
 #include "graph/task.h"
 #include "ps/shard.h"
+#include "ps/verbs.h"
 
 struct ps_serve_options ps_serving;
 
@@ -71,7 +72,7 @@ static int ask_first(struct served_shard *serving, struct shard_origin *origin, 
     struct member_options options = cluster_client(serving->tool);
     options.task = first;
     if (!client_open(&client, &options, err))
-        origin_ask(&client, task, origin, err);
+        verbs_origin(&client, task, origin, err);
     client_close(&client);
     return err->code ? error_prefix(err, "%s: resuming: ", task) : 0;
 }

@@ -6,7 +6,20 @@
 #ifndef TF_PS_FIELDS_H
 #define TF_PS_FIELDS_H
 
-#include "ps/origin.h"
+#include "checkpoint/store/checkpoint.h"
+#include "ps/client.h"
+
+/* The checkpoint that a shard's values come from. All shards of a job must resume from the same
+ * one. So the first shard decides, and names it by its digest; the others find exactly that one, or
+ * end. Each decision has a unique number: shards with different numbers were restored apart, and
+ * can neither train nor be saved together. */
+struct shard_origin {
+    uint64_t decision;      /* 0: none, as in a job that started afresh */
+    int64_t step, sequence; /* step -1: there was no checkpoint */
+    struct ckpt_run run;
+    struct digest manifest;
+    int64_t generation; /* of the store, as which the job saves */
+};
 
 struct shard_fields {
     const char *container, *name, *folder; /* NULL: not given */

@@ -23,7 +23,7 @@
 #include "checkpoint/store/run.h"
 #include "exec/device/device.h"
 #include "graph/cluster.h"
-#include "ps/origin.h"
+#include "ps/fields.h"
 #include "transport/value/conns.h"
 
 struct shard_options {
@@ -66,7 +66,7 @@ void shard_free(struct shard *shard);
 
 /* Before the loop runs: restores the shard's part of a checkpoint in the folder. `wanted` NULL: the
  * shard decides for all: it uses the newest intact one, and takes the store over. Else it restores
- * `wanted`, on which the first shard has decided (origin_ask). *restored is the step; -1: the
+ * `wanted`, on which the first shard has decided (verbs_origin). *restored is the step; -1: the
  * folder has none, and nothing was done. options.tell gets a line for each checkpoint skipped, and
  * the result. ERR_RETRY: another checkpoint is in the place of `wanted`. */
 int shard_resume(struct shard *shard, const char *folder, const struct shard_origin *wanted,

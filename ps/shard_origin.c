@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checkpoint that the shards' values come from (ps/origin.h): the first shard decides, the
+ * The checkpoint that the shards' values come from (ps/fields.h): the first shard decides, the
  * others ask it.
  */
 #include <string.h>

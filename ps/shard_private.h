@@ -9,7 +9,6 @@
 
 #include "base/serial_queue.h"
 #include "checkpoint/variables/cut.h"
-#include "ps/fields.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "ps/shard_life.h"

@@ -11,6 +11,7 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/memory.h"
 #include "checkpoint/store/save.h"
@@ -353,6 +354,36 @@ static int restore_open(struct restorer *r, double seconds, struct error *err)
     return err->code;
 }
 
+/* Makes a new decision, without a checkpoint yet. ERR_OS: the system has no random bits. */
+static int decide(struct shard_origin *origin, struct error *err)
+{
+    *origin = (struct shard_origin){.step = -1};
+    if (getrandom(&origin->decision, sizeof origin->decision, 0) != sizeof origin->decision)
+        return error_set_errno(err, ERR_OS, "getrandom");
+    origin->decision |= 1; /* zero means none */
+    return 0;
+}
+
+/* Checks that the checkpoint found is the one that was decided on. ERR_RETRY. */
+static int check_origin(const struct shard_origin *origin, const struct checkpoint *found,
+                        struct error *err)
+{
+    const struct ckpt_manifest *m = &found->manifest;
+    struct str wanted = STR_INIT, there = STR_INIT;
+    if (run_equal(&origin->run, &m->run) && origin->sequence == m->sequence &&
+        digest_equal(&origin->manifest, &m->digest))
+        return 0;
+    run_print(&origin->run, &wanted);
+    run_print(&m->run, &there);
+    error_set(err, ERR_RETRY,
+              "%s: is number %" PRId64 " of run %s; the first shard goes on from number %" PRId64
+              " of run %s",
+              found->name, m->sequence, there.data, origin->sequence, wanted.data);
+    str_release(&wanted);
+    str_release(&there);
+    return err->code;
+}
+
 /* Opens the checkpoint to be restored. The shard that decides reads every byte of the newest, for
  * all shards. The others only find the chosen one, and each reads its own part. */
 static int open_origin(struct restorer *r, struct store *store, int64_t step,
@@ -362,7 +393,7 @@ static int open_origin(struct restorer *r, struct store *store, int64_t step,
     if (!r->is_wanted)
         return checkpoint_open_intact(store, step, &teller.skipped, &r->checkpoint, err);
     if (!checkpoint_open(store, origin->step, &r->checkpoint, NULL, err) &&
-        origin_check(origin, r->checkpoint, err))
+        check_origin(origin, r->checkpoint, err))
         checkpoint_close(r->checkpoint);
     return err->code;
 }
@@ -382,11 +413,15 @@ static int restore(struct restorer *r, const char *folder, int64_t step, double 
         store_close(store);
         return err->code;
     }
-    if (!r->checkpoint->manifest.n_tensors)
+    const struct ckpt_manifest *manifest = &r->checkpoint->manifest;
+    if (!manifest->n_tensors)
         error_set(err, ERR_DATA, "%s: there is no variable in it to go on from",
                   r->checkpoint->name);
     if (!err->code && !restore_open(r, seconds, err)) {
-        origin_set(origin, &r->checkpoint->manifest);
+        origin->step = manifest->step;
+        origin->sequence = manifest->sequence;
+        origin->run = manifest->run;
+        origin->manifest = manifest->digest;
         write_counts(shard);
         say_restored(shard, folder, origin->step, before);
     }
@@ -411,9 +446,8 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     read_counts(shard, before);
     if (wanted)
         origin = *wanted;
-    else if (!origin_decide(&origin, err) &&
-             store_take_over(folder, &options, shard->options.claims, &origin.generation, err) ==
-                 ERR_NOINPUT)
+    else if (!decide(&origin, err) && store_take_over(folder, &options, shard->options.claims,
+                                                      &origin.generation, err) == ERR_NOINPUT)
         error_clear(err); /* a missing store is not taken over */
     if (!wanted && err->code)
         return err->code;
@@ -448,7 +482,7 @@ void shard_restore(struct shard_query *query)
         error_set(&err, ERR_USAGE, "no folder to restore from");
     else if (shard_react(shard, SHARD_RESTORE) == SHARD_REFUSE)
         error_set(&err, ERR_UNAVAILABLE, "%s ends", shard->options.task);
-    else if ((r.is_wanted || !origin_decide(origin, &err)) &&
+    else if ((r.is_wanted || !decide(origin, &err)) &&
              !restore(&r, folder, fields->origin.step, fields->seconds, origin, &err)) {
         origin->generation = shard_origin(shard).generation;
         shard_set_origin(shard, origin, true);

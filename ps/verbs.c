@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
-#include "ps/fields.h"
 
 /* A request with its fields and the receiver of the replies. */
 struct verb_request {
@@ -231,5 +230,15 @@ int verbs_restore(struct client *client, const char *where, int64_t *step, struc
     *step = fields.origin.step;
     mem_free(path);
     arena_release(&arena);
+    return code;
+}
+
+int verbs_origin(struct client *client, const char *task, struct shard_origin *origin,
+                 struct error *err)
+{
+    struct shard_fields fields = {.name = task, .origin.step = -1};
+    int code =
+        shard_fields_ask(client, 0, "origin", &fields, "which checkpoint to resume from", err);
+    *origin = fields.origin;
     return code;
 }

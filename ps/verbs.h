@@ -7,7 +7,7 @@
 #define TF_PS_VERBS_H
 
 #include "ps/containers.h"
-#include "ps/origin.h"
+#include "ps/fields.h"
 
 /* Sends a verb with only the fields of `place` (NULL members are left out). `answered` gets each
  * task's reply. */
@@ -35,5 +35,10 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
 
 /* Restores all shards from the newest intact checkpoint of "DIR", or from "DIR@STEP". */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err);
+
+/* For a shard, `task`, that resumes: asks the shard that `client` is linked to, which decides, for
+ * its origin. ERR_RETRY: that shard has trained on meanwhile. */
+int verbs_origin(struct client *client, const char *task, struct shard_origin *origin,
+                 struct error *err);
 
 #endif

@@ -75,7 +75,7 @@ static int ask_origin(const char *task, struct shard_origin *origin, struct erro
     struct client client;
     error_clear(err);
     open_client(&client, "ps:0");
-    int code = origin_ask(&client, task, origin, err);
+    int code = verbs_origin(&client, task, origin, err);
     client_close(&client);
     return code;
 }

@@ -18,7 +18,7 @@
 #define SCALARS_SECONDS 5.0
 
 struct backup_fetch {
-    struct shard_fields fields; /* first: of requests; its step and run are the snapshot's */
+    struct shard_fields fields; /* of requests; its step and run are the snapshot's */
     const struct backup *backup;
     char name[64];    /* of the snapshot */
     uint64_t n, done; /* parts of the shard; bytes received */
@@ -92,8 +92,9 @@ static int fetch_part(struct backup_fetch *f, int task, struct error *err)
 {
     char about[256];
     size_t i = (size_t)f->fields.index;
-    struct task_request request = shard_fields_request("part", &f->fields, about);
-    request.answered = receive_part;
+    struct task_request request = {
+        .verb = "part", .about = about, .answered = receive_part, .context = f};
+    shard_fields_add(&request, &f->fields);
     snprintf(about, sizeof about, "'%.200s'",
              i < f->names.n ? f->names.items[i] : "what it aggregates");
     return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);

@@ -81,14 +81,11 @@ void shard_fields_take(struct shard_fields *fields, const msgpack_object *header
     fields->origin.run = run;
 }
 
-struct task_request shard_fields_request(const char *verb, struct shard_fields *fields,
-                                         const char *about)
+void shard_fields_add(struct task_request *request, struct shard_fields *fields)
 {
-    return (struct task_request){.verb = verb,
-                                 .n_fields = shard_fields_count(fields),
-                                 .pack = shard_fields_pack,
-                                 .about = about,
-                                 .context = fields};
+    request->n_fields = shard_fields_count(fields);
+    request->pack = shard_fields_pack;
+    request->fields = fields;
 }
 
 static void take_reply(void *context, const char *task, const struct record *reply)
@@ -100,7 +97,8 @@ static void take_reply(void *context, const char *task, const struct record *rep
 int shard_fields_ask(struct client *client, int task, const char *verb, struct shard_fields *fields,
                      const char *about, struct error *err)
 {
-    struct task_request request = shard_fields_request(verb, fields, about);
-    request.answered = take_reply;
+    struct task_request request = {
+        .verb = verb, .about = about, .answered = take_reply, .context = fields};
+    shard_fields_add(&request, fields);
     return client_ask_one(client, task, &request, err);
 }

@@ -38,9 +38,8 @@ void shard_fields_pack(void *fields, msgpack_packer *packer);
 void shard_fields_take(struct shard_fields *fields, const msgpack_object *header,
                        struct arena *arena);
 
-/* Returns a request with the fields; it has to be sent before they change. */
-struct task_request shard_fields_request(const char *verb, struct shard_fields *fields,
-                                         const char *about);
+/* The request gets the fields; it has to be sent before they change. */
+void shard_fields_add(struct task_request *request, struct shard_fields *fields);
 /* Asks the task of the client; then the fields get those of its reply. */
 int shard_fields_ask(struct client *client, int task, const char *verb, struct shard_fields *fields,
                      const char *about, struct error *err);

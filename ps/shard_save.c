@@ -88,7 +88,8 @@ static struct inquiry *ask_others(const struct leading_save *save, const char *v
 {
     struct shard_fields fields = {
         .folder = save->name, .seconds = save->seconds, .origin = *origin};
-    const struct task_request request = shard_fields_request(verb, &fields, about);
+    struct task_request request = {.verb = verb, .about = about};
+    shard_fields_add(&request, &fields);
     struct inquiry *inquiry = inquiry_new(save->shard->options.conns);
     inquiry_ask_all(inquiry, save->others.tasks.items, save->others.tasks.n, &request);
     return inquiry;

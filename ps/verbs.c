@@ -9,40 +9,19 @@
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
 
-/* A request with its fields and the receiver of the replies. */
-struct verb_request {
-    struct shard_fields fields; /* first */
-    void (*answered)(void *context, const char *task, const struct record *reply);
-    void *context;
-};
-
-static void take_reply(void *context, const char *task, const struct record *reply)
-{
-    const struct verb_request *asked = context;
-    if (asked->answered)
-        asked->answered(asked->context, task, reply);
-}
-
-static struct task_request request_of(const char *verb, struct verb_request *asked)
-{
-    struct task_request request = shard_fields_request(verb, &asked->fields, asked->fields.name);
-    request.answered = take_reply;
-    return request;
-}
-
 /* ---- all tasks ---- */
 
 int verbs_ask(struct client *client, const char *verb, const struct variable_place *place,
               void (*answered)(void *context, const char *task, const struct record *reply),
               void *context, struct error *err)
 {
-    struct verb_request asked = {
-        .fields = {.origin.step = -1}, .answered = answered, .context = context};
+    struct shard_fields fields = {.origin.step = -1};
+    struct task_request request = {.verb = verb, .answered = answered, .context = context};
     if (place) {
-        asked.fields.container = place->container;
-        asked.fields.name = place->name;
+        fields.container = place->container;
+        request.about = fields.name = place->name;
     }
-    struct task_request request = request_of(verb, &asked);
+    shard_fields_add(&request, &fields);
     return client_ask(client, &request, err);
 }
 
@@ -87,26 +66,21 @@ static int find(struct client *client, const struct variable_place *place, struc
     return 0;
 }
 
-static int ask_owner(struct client *client, const char *verb, const struct variable_place *place,
-                     struct verb_request *asked, const struct tensor *value, struct error *err)
+/* Sends the request about a variable to the task that has it. */
+static int ask_owner(struct client *client, const struct variable_place *place,
+                     struct task_request *request, struct error *err)
 {
     struct task_reply found;
     char about[256];
-    struct named_tensor named = {place->name, TENSOR_INIT};
     int code = find(client, place, &found, err);
     if (code)
         return code;
-    asked->fields =
-        (struct shard_fields){.container = found.container, .name = place->name, .origin.step = -1};
-    struct task_request request = request_of(verb, asked);
+    struct shard_fields fields = {
+        .container = found.container, .name = place->name, .origin.step = -1};
     snprintf(about, sizeof about, "'%.200s'", place->name);
-    request.about = about;
-    if (value) {
-        named.tensor = *value;
-        request.tensors = &named;
-        request.n_tensors = 1;
-    }
-    return client_ask_one(client, found.task, &request, err);
+    request->about = about;
+    shard_fields_add(request, &fields);
+    return client_ask_one(client, found.task, request, err);
 }
 
 static void take_value(void *context, const char *task, const struct record *reply)
@@ -120,9 +94,9 @@ static void take_value(void *context, const char *task, const struct record *rep
 int verbs_get(struct client *client, const struct variable_place *place, struct tensor *value,
               struct error *err)
 {
-    struct verb_request asked = {.answered = take_value, .context = value};
+    struct task_request request = {.verb = "get", .answered = take_value, .context = value};
     *value = (struct tensor)TENSOR_INIT;
-    int code = ask_owner(client, "get", place, &asked, NULL, err);
+    int code = ask_owner(client, place, &request, err);
     if (!code && !value->buffer)
         code = error_set(err, ERR_PROTOCOL, "'%s': an answer without a value", place->name);
     return code;
@@ -131,8 +105,9 @@ int verbs_get(struct client *client, const struct variable_place *place, struct 
 int verbs_put(struct client *client, const struct variable_place *place, const struct tensor *value,
               struct error *err)
 {
-    struct verb_request asked = {.answered = NULL};
-    return ask_owner(client, "put", place, &asked, value, err);
+    const struct named_tensor named = {place->name, *value};
+    struct task_request request = {.verb = "put", .tensors = &named, .n_tensors = 1};
+    return ask_owner(client, place, &request, err);
 }
 
 /* ---- containers ---- */

@@ -199,6 +199,7 @@ static int ask_with_graph(struct inquiry *inquiry, struct remote_task *task, con
                                              .session = task->session->id,
                                              .n_fields = 1,
                                              .pack = pack_cluster,
+                                             .fields = task,
                                              .tensors = &bytes,
                                              .n_tensors = 1,
                                              .answered = task_is_open,
@@ -676,6 +677,7 @@ static int register_all(struct driver_session *session, const struct session_cal
                                              .session = session->id,
                                              .n_fields = 4,
                                              .pack = pack_program,
+                                             .fields = &all[i],
                                              .answered = take_handle,
                                              .context = &all[i]};
         if (!share_is_idle(&program->shares[task->task]))

@@ -217,6 +217,7 @@ int worker_take(struct worker *worker, struct saved_variable *saved, struct erro
     const struct task_request request = {.verb = "read",
                                          .n_fields = 2,
                                          .pack = pack_variable,
+                                         .fields = saved,
                                          .answered = take_value,
                                          .context = saved};
     return task < 0 ? variable_take(driver_session_variables(worker->session), saved, err)
@@ -232,7 +233,7 @@ int worker_put(struct worker *worker, struct saved_variable *saved, struct error
                                          .pack = pack_variable,
                                          .tensors = &named,
                                          .n_tensors = 1,
-                                         .context = saved};
+                                         .fields = saved};
     if (task >= 0)
         return driver_session_ask(worker->session, task, &request, err);
     if (!worker->devices.devices.n)

@@ -111,7 +111,7 @@ static void ask(struct inquiry *inquiry, const char *task, struct peer *peer,
     if (request->session)
         pack_key_uint(packer, "session", request->session);
     if (request->pack)
-        request->pack(request->context, packer);
+        request->pack(request->fields, packer);
     conns_call(inquiry->conns, &asked->call, request->tensors, request->n_tensors);
 }
 

@@ -14,7 +14,8 @@ struct task_request {
     const char *verb;
     uint64_t session; /* the session that it is for, a field; 0: none */
     int n_fields;     /* others, which `pack` packs; NULL: there are none */
-    void (*pack)(void *context, msgpack_packer *packer);
+    void (*pack)(void *fields, msgpack_packer *packer);
+    void *fields;
     const struct named_tensor *tensors;
     int n_tensors;
     const char *about; /* the request's subject, for messages: "'output/W'"; NULL: none */

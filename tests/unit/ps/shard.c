@@ -136,7 +136,7 @@ static void a_container_is_reset(void **unused)
     struct error err = ERROR_INIT;
     static char scratch[] = "scratch";
     struct task_request reset = {
-        .verb = "reset", .n_fields = 1, .pack = pack_container, .context = scratch};
+        .verb = "reset", .n_fields = 1, .pack = pack_container, .fields = scratch};
     struct client client;
     shards_start(0);
     open_client(&client, "ps:0");
@@ -179,7 +179,7 @@ static void what_was_waited_for_is_said_once(void **unused)
     struct error err = ERROR_INIT;
     int waited = 0;
     struct task_request lose = {
-        .verb = "lose", .n_fields = 1, .pack = pack_waited, .about = "'v'", .context = &waited};
+        .verb = "lose", .n_fields = 1, .pack = pack_waited, .about = "'v'", .fields = &waited};
     shards_start(0);
     loop_post(conns_loop(servers[0].conns), add_lossy_verb, servers[0].conns);
     unit_assert_error(ask("ps:0", &lose, &g, &err), err, ERR_UNAVAILABLE,
@@ -275,7 +275,7 @@ static void nonsense_is_answered_and_changes_nothing(void **unused)
                                        .pack = pack_nonsense,
                                        .tensors = tensors,
                                        .n_tensors = 2,
-                                       .context = &random};
+                                       .fields = &random};
         client_ask(&client, &request, &err);
         /* shards that each lead a save wait for each other */
         bool led = err.code == ERR_UNAVAILABLE && !strcmp(request.verb, "save");

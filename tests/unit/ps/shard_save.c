@@ -33,8 +33,7 @@ static void all_shards_are_saved_and_taken_back(void **unused)
     struct error err = ERROR_INIT;
     struct client client;
     static char here[] = "saved";
-    struct task_request save = {
-        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .fields = here};
     shards_start(0);
     open_client(&client, NULL);
     for (int i = 0; i < 2; i++)
@@ -60,8 +59,7 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
     struct client client;
     int64_t step = CHECKPOINT_NEWEST;
     static char here[] = "saved";
-    struct task_request save = {
-        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .fields = here};
     shards_start(0);
     open_client(&client, "ps:0");
     assert_int_equal(client_ask_one(&client, 0, &save, &err), 0);
@@ -149,8 +147,7 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     struct maker maker = {.server = &servers[0]};
     pthread_t thread;
     static char here[] = "saved";
-    struct task_request save = {
-        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .fields = here};
     shards_start(0);
     save_as_one_process(here, 7, false);
     open_client(&client, NULL);
@@ -193,8 +190,7 @@ static void a_save_that_would_lack_a_variable_is_refused(void **unused)
     struct client client;
     struct variable like = {.container = "default", .name = "late", .type = INT64}, *variable;
     static char here[] = "lacking";
-    struct task_request save = {
-        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .fields = here};
     shards_start(0);
     open_client(&client, NULL);
     assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
@@ -218,8 +214,7 @@ static void nothing_is_saved_before_all_is_there_again(void **unused)
     struct client client;
     struct clock_waiter waiter = {.done = ignore_result};
     static char here[] = "saved", other[] = "other";
-    struct task_request save = {
-        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    struct task_request save = {.verb = "save", .n_fields = 2, .pack = pack_folder, .fields = here};
     shards_start(0);
     save_as_one_process(here, 7, true);
     open_client(&client, NULL);

@@ -23,12 +23,10 @@ static bool is_wanted(const struct client *client, const struct cluster_task *ta
 /* Finds a task to ask whose port is not known yet; NULL: none. */
 static const struct cluster_task *find_unknown(const struct client *client, const char **why)
 {
-    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
+    vec_each(task, &client->member.cluster.tasks)
         if (is_wanted(client, task) && str_ends(task->address, ":0") &&
             (*why = job_lacks(&client->member.job, task)))
             return task;
-    }
     return NULL;
 }
 
@@ -80,11 +78,9 @@ int client_check_shards_keep(const struct client *client, struct error *err)
 static int choose_tasks(struct client *client, struct error *err)
 {
     const char *wanted = client->member.options.task;
-    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
+    vec_each(task, &client->member.cluster.tasks)
         if (is_wanted(client, task))
             vec_push(&client->tasks, task->name);
-    }
     if (client->tasks.n || (!wanted && client_check_shards_keep(client, err)))
         return err->code;
     return wanted
@@ -124,12 +120,9 @@ static const char *address_of(struct client *client, const struct cluster_task *
 /* Returns the first task without a link. */
 static const char *find_awaited(const struct client *client)
 {
-    for (size_t i = 0; i < client->tasks.n; i++) {
-        struct peer *peer = conns_peer(client->member.conns, client->tasks.items[i]);
-        if (!peer)
-            return client->tasks.items[i];
-        peer_release(peer);
-    }
+    vec_each(task, &client->tasks)
+        if (!conns_is_linked(client->member.conns, *task))
+            return *task;
     return "the cluster";
 }
 
@@ -145,8 +138,7 @@ static void check_limit(void *context)
 
 static int dial_all(struct client *client, struct error *err)
 {
-    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
+    vec_each(task, &client->member.cluster.tasks) {
         if (client_task_index(client, task->name) < 0)
             continue;
         if (check_alive(client, task, err) ||
@@ -167,11 +159,9 @@ static int dial_all(struct client *client, struct error *err)
 static void waits(void *context, const char *name, const char *text)
 {
     struct client *client = context;
-    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
-        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
+    vec_each(task, &client->member.cluster.tasks)
         if (!strcmp(task->name, name) && check_alive(client, task, &client->died))
             loop_stop(conns_loop(client->member.conns));
-    }
     if (client->news.waiting && !client->died.code)
         client->news.waiting(client->news.context, name, text);
 }
@@ -197,10 +187,8 @@ void client_close(struct client *client)
 
 int client_task_index(const struct client *client, const char *task)
 {
-    for (size_t i = 0; i < client->tasks.n; i++)
-        if (!strcmp(client->tasks.items[i], task))
-            return (int)i;
-    return -1;
+    size_t i = vec_find(&client->tasks, task);
+    return i < client->tasks.n ? (int)i : -1;
 }
 
 static int ask(struct client *client, const char *const *tasks, size_t n,

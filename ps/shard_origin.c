@@ -69,9 +69,7 @@ int shard_check_decision(struct shard *shard, uint64_t decision, struct error *e
 static bool asks_again(struct shard *shard, const char *task)
 {
     pthread_mutex_lock(&shard->lock);
-    bool again = shard->origin_is_told;
-    for (size_t i = 0; i < shard->askers.n; i++)
-        again = again || !strcmp(shard->askers.items[i], task);
+    bool again = shard->origin_is_told || vec_find(&shard->askers, task) < shard->askers.n;
     if (!again)
         vec_push(&shard->askers, mem_strdup(task));
     pthread_mutex_unlock(&shard->lock);

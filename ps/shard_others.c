@@ -36,14 +36,6 @@ static void dial(void *argument)
     dial_release(d);
 }
 
-static bool is_linked(struct conns *conns, const char *task)
-{
-    struct peer *peer = conns_peer(conns, task);
-    if (peer)
-        peer_release(peer);
-    return peer != NULL;
-}
-
 /* Gives up early only if the shard ends, whose loop then runs on for a while, or not at all. */
 static int link_to(struct shard *shard, const char *task, const char *address, double seconds,
                    struct error *err)
@@ -51,7 +43,7 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     const struct timespec pause = {0, 2000000};
     struct conns *conns = shard->options.conns;
     double end = time_now() + seconds;
-    if (is_linked(conns, task))
+    if (conns_is_linked(conns, task))
         return 0;
     struct awaited_dial *d = mem_alloc(sizeof *d);
     d->conns = conns;
@@ -60,14 +52,14 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     d->seconds = seconds;
     atomic_init(&d->holders, 2);
     loop_post(conns_loop(conns), dial, d);
-    while (
-        !atomic_load(&shard->ends) &&
-        (!atomic_load(&d->done) || (!d->err.code && !is_linked(conns, task) && time_now() < end)))
+    while (!atomic_load(&shard->ends) &&
+           (!atomic_load(&d->done) ||
+            (!d->err.code && !conns_is_linked(conns, task) && time_now() < end)))
         nanosleep(&pause, NULL);
     atomic_store(&d->given_up, true);
     if (atomic_load(&d->done) && d->err.code)
         *err = d->err;
-    else if (!is_linked(conns, task))
+    else if (!conns_is_linked(conns, task))
         error_set(err, ERR_UNAVAILABLE, "%s at %s: cannot be reached in %g s", task, address,
                   seconds);
     dial_release(d);

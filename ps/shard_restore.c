@@ -279,22 +279,18 @@ static bool is_of_shard(const struct restorer *r)
     size_t n = 0;
     struct cluster cluster = {0};
     struct error ignored = ERROR_INIT;
-    bool listed = false;
-    for (size_t i = 0; i < m->shards.n; i++)
-        listed = listed || !strcmp(m->shards.items[i].name, r->shard->name);
     if (!options->find_cluster || options->find_cluster(options->context, &cluster, &ignored))
         n = 1;
     vec_each(task, &cluster.tasks)
         n += shard_is_of_job(r->shard, task);
     cluster_release(&cluster);
-    return listed && n == m->shards.n;
+    return n == m->shards.n && vec_find(&m->shards, r->shard->name) < n;
 }
 
 /* Creates the missing variables. */
 static int make_variables(struct restorer *r, struct error *err)
 {
-    for (size_t i = 0; i < r->checkpoint->entries.n; i++) {
-        const struct checkpoint_entry *entry = &r->checkpoint->entries.items[i];
+    vec_each(entry, &r->checkpoint->entries) {
         struct variable like = {.container = entry->tensor->container,
                                 .name = entry->tensor->name,
                                 .type = entry->tensor->type,

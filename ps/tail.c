@@ -80,8 +80,7 @@ static void take_wanted(struct tail *tail, bool is_step)
         if (version < 0)
             continue;
         least = least < 0 || version < least ? version : least;
-        for (size_t k = 0; fits && k < tail->wanted.n; k++)
-            fits = strcmp(tail->wanted.items[k].name, named->name) != 0;
+        fits = fits && vec_find(&tail->wanted, named->name) == tail->wanted.n;
         if (fits && tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL)) {
             struct manifest_scalar scalar = {mem_strdup(named->name), tensor_get_float64(value, 0)};
             vec_push(&tail->wanted, scalar);

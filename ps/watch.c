@@ -122,8 +122,7 @@ static struct watched_task *watched_of(struct watch *watch, const struct cluster
 static void watch_tasks(struct watch *watch)
 {
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
-    for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
-        const struct cluster_task *from = &watch->cluster.tasks.items[i];
+    vec_each(from, &watch->cluster.tasks) {
         struct watched_task *task = watched_of(watch, from);
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);

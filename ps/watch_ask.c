@@ -7,14 +7,6 @@
 #include "base/time.h"
 #include "ps/watch_private.h"
 
-bool watch_is_linked(struct watch *watch, const struct watched_task *task)
-{
-    struct peer *peer = conns_peer(watch->conns, task->name);
-    if (peer)
-        peer_release(peer);
-    return peer != NULL;
-}
-
 struct watched_task *watch_find(struct watch *watch, const char *name)
 {
     for (size_t i = 0; i < watch->tasks.n; i++)
@@ -27,7 +19,7 @@ struct watched_task *watch_find(struct watch *watch, const char *name)
 void watch_link(struct watch *watch, struct watched_task *task, const char *address)
 {
     struct error ignored = ERROR_INIT;
-    if (!watch_is_linked(watch, task))
+    if (!conns_is_linked(watch->conns, task->name))
         peers_connect(conns_peers(watch->conns), task->name, address, WATCH_LOOK_SECONDS, &ignored);
 }
 

@@ -56,7 +56,6 @@ void watch_ask(struct watch *watch, struct watched_task *task);
 /* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
  * expected. */
 void watch_hear_pings(struct watch *watch);
-bool watch_is_linked(struct watch *watch, const struct watched_task *task);
 struct watched_task *watch_find(struct watch *watch, const char *name);
 
 #endif

@@ -180,8 +180,7 @@ int job_create(struct job *job, const char *folder, const char *cluster, struct 
 /* Checks both sockets of each process, to report a path that is too long before any is created. */
 static int check_sockets(const struct cluster *cluster, const char *folder, struct error *err)
 {
-    for (size_t i = 0; i < cluster->tasks.n; i++) {
-        const struct cluster_task *task = &cluster->tasks.items[i];
+    vec_each(task, &cluster->tasks) {
         struct str control = STR_INIT;
         struct address address;
         str_printf(&control, "unix:%s-%d.sock", task->job, task->index);

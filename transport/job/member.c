@@ -127,10 +127,8 @@ int member_listen(struct member *member, struct address *bound, struct error *er
 
 const struct cluster_task *member_find_task(const struct cluster *cluster, const char *task)
 {
-    struct error ignored = ERROR_INIT;
-    char job[DEVICE_WORD_BYTES];
-    int index;
-    return task_parse(task, job, &index, &ignored) ? NULL : cluster_find(cluster, job, index);
+    size_t i = vec_find(&cluster->tasks, task);
+    return i < cluster->tasks.n ? &cluster->tasks.items[i] : NULL;
 }
 
 /* Returns what is known against one of the other tasks; NULL: nothing. */

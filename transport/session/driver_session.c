@@ -26,8 +26,8 @@
 
 /* Another task of the session. */
 struct remote_task {
+    const char *name; /* first */
     struct driver_session *session;
-    const char *name;
     int task;          /* index in the table */
     struct peer *peer; /* held; NULL: not linked yet */
     bool is_open;      /* the task has opened the session */
@@ -244,10 +244,8 @@ int driver_session_tasks(const struct driver_session *session)
 
 int driver_session_find(const struct driver_session *session, const char *name)
 {
-    for (size_t i = 0; i < session->tasks.n; i++)
-        if (!strcmp(session->tasks.items[i].name, name))
-            return (int)i;
-    return -1;
+    size_t i = vec_find(&session->tasks, name);
+    return i < session->tasks.n ? (int)i : -1;
 }
 
 /* ---- failure of a step ---- */
@@ -409,16 +407,15 @@ static void dial_all(void *argument)
     double timeout = session->options.timeout > 0 ? session->options.timeout : 30;
     session->watcher = (struct conns_watcher){.opened = opened, .lost = lost, .failed = failed};
     conns_watch(session->options.conns, &session->watcher);
-    for (size_t i = 0; i < session->tasks.n; i++) {
+    vec_each(task, &session->tasks) {
         struct error err = ERROR_INIT;
-        const char *name = session->tasks.items[i].name;
-        struct peer *peer = conns_peer(session->options.conns, name);
-        const char *address = find_address(session, name, &err);
+        struct peer *peer = conns_peer(session->options.conns, task->name);
+        const char *address = find_address(session, task->name, &err);
         if (peer)
             opened(&session->watcher, peer);
-        else if (!address ||
-                 peers_connect(conns_peers(session->options.conns), name, address, timeout, &err))
-            failed(&session->watcher, name, &err);
+        else if (!address || peers_connect(conns_peers(session->options.conns), task->name, address,
+                                           timeout, &err))
+            failed(&session->watcher, task->name, &err);
         peer_release(peer);
     }
 }
@@ -524,7 +521,7 @@ static int make_session(struct driver_session *session, struct error *err)
         else if (!find_address(session, name, err))
             return err->code;
         else
-            vec_push(&session->tasks, ((struct remote_task){session, name, (int)i, .peer = NULL}));
+            vec_push(&session->tasks, ((struct remote_task){name, session, (int)i, .peer = NULL}));
     }
     int code = session->own < 0 ? 0
                                 : task_graph(options->graph, &session->table, session->own,

@@ -46,8 +46,7 @@ struct update_loops {
 
 static void reply_all(struct update_loop *update, const struct error *why)
 {
-    for (size_t i = 0; i < update->askers.n; i++) {
-        const struct asker *asker = &update->askers.items[i];
+    vec_each(asker, &update->askers) {
         if (why->code)
             reply_error(asker->peer, asker->query, why);
         else

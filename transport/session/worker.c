@@ -65,8 +65,7 @@ static struct journal *own_journal(const struct worker *worker)
 
 uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         seed = hash_bytes(node->name, strlen(node->name), seed);
         seed = hash_bytes(node->op->def->name, strlen(node->op->def->name), seed);
     }
@@ -324,8 +323,7 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
 /* Finds a ClockRound that is not in the worker's own step. */
 static const struct node *find_round(const struct graph *graph)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (node_round(node) == ROUND_BEGIN && *node_string(node, "entry"))
             return node;
     }

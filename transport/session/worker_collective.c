@@ -30,8 +30,7 @@ struct graph_exchanges {
 static struct graph_exchanges find_exchanges(const struct graph *graph)
 {
     struct graph_exchanges found = {.by_device = BY_DEVICE_NEVER};
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         bool reduces = node_round(node) == ROUND_REDUCE;
         found.any |= reduces || node_round(node) == ROUND_ROUTE;
         found.by_servers |= reduces && collective_by_servers(node);
@@ -71,8 +70,7 @@ static int find_tasks(const struct worker *worker, struct join_tasks *all, struc
         arena_array(&all->arena, (size_t)all->n + (size_t)all->n_servers, sizeof *all->names);
     add_job(all, &member->cluster, member->job_name, all->n, 0);
     add_job(all, &member->cluster, SHARD_JOB, all->n_servers, all->n);
-    while (strcmp(all->names[all->rank], member->task) != 0)
-        all->rank++;
+    all->rank = (int)names_find(all->names, (size_t)all->n, member->task);
     return 0;
 }
 

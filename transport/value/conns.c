@@ -175,14 +175,11 @@ static int take_record(struct conns *conns, struct peer *peer, struct record *re
         struct query query = {.conns = conns, .peer = peer, .verb = name, .record = record};
         if (!name || !record_get_uint(&record->header, "id", &query.id))
             return error_set(err, ERR_PROTOCOL, "a request without id or verb");
-        const struct conns_verb *verb = NULL;
-        for (size_t i = 0; i < conns->verbs.n && !verb; i++)
-            if (!strcmp(conns->verbs.items[i].name, name))
-                verb = &conns->verbs.items[i];
+        size_t i = vec_find(&conns->verbs, name);
         if (conns->refused.code) {
             reply_error(peer, query.id, &conns->refused);
-        } else if (verb) {
-            verb->function(verb->context, &query);
+        } else if (i < conns->verbs.n) {
+            conns->verbs.items[i].function(conns->verbs.items[i].context, &query);
         } else {
             struct error unknown = ERROR_INIT;
             error_set(&unknown, ERR_PROTOCOL, "does not know the request '%.64s'", name);
@@ -396,6 +393,13 @@ struct peer *conns_peer(struct conns *conns, const char *task)
             found = peer_retain(conns->open.items[i]);
     pthread_mutex_unlock(&conns->lock);
     return found;
+}
+
+bool conns_is_linked(struct conns *conns, const char *task)
+{
+    struct peer *peer = conns_peer(conns, task);
+    peer_release(peer);
+    return peer != NULL;
 }
 
 void conns_watch(struct conns *conns, struct conns_watcher *watcher)

@@ -41,6 +41,7 @@ struct outgoing_memory *conns_outgoing(struct conns *conns);
 
 /* Returns the peer of a task, held for the caller; NULL: there is no link. */
 struct peer *conns_peer(struct conns *conns, const char *task);
+bool conns_is_linked(struct conns *conns, const char *task);
 
 /* Called when a link opens, and when it ends; each function may be NULL. Owned by the caller. Add
  * and remove it in the loop's thread, or while the loop does not run. */

@@ -151,9 +151,7 @@ static size_t add_route(struct value_exchange *exchange, const char *device)
     if (map_get(&exchange->devices, device, &known))
         return (size_t)known;
     task_of_device(task, device, &ignored); /* a device of no task is never reached */
-    size_t i = 0;
-    while (i < exchange->routes.n && strcmp(exchange->routes.items[i].task, task) != 0)
-        i++;
+    size_t i = vec_find(&exchange->routes, task);
     if (i == exchange->routes.n)
         vec_push(&exchange->routes, ((struct route){arena_strdup(&exchange->arena, task), NULL}));
     map_put(&exchange->devices, arena_strdup(&exchange->arena, device), (int64_t)i);
@@ -179,8 +177,7 @@ struct value_exchange *exchange_open(struct exchanges *all, uint64_t session, co
     atomic_init(&exchange->holders, 1);
     exchange->task = arena_strdup(&exchange->arena, task);
     pthread_mutex_init(&exchange->lock, NULL);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
+    graph_each(node, graph) {
         if (node_is(node, "Send"))
             add_route(exchange, node_string(node, "recv_device"));
         if (!node_is(node, "Recv"))

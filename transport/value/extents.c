@@ -24,8 +24,7 @@ static void consider(const struct extents *extents, size_t offset, size_t to, si
      * where it ends. Returns if some are in use. */
     size_t end = offset + bytes;
     kept = behind = 0;
-    for (size_t i = 0; i < extents->all.n; i++) {
-        const struct memory_extent *extent = &extents->all.items[i];
+    vec_each(extent, &extents->all) {
         size_t first = extent->offset > offset ? extent->offset : offset;
         size_t last = end_of(extent) < end ? end_of(extent) : end;
         if (first >= last)
@@ -46,8 +45,7 @@ bool extents_find(const struct extents *extents, size_t from, size_t to, size_t 
 {
     struct extent_place best = {false, 0, 0, 0};
     consider(extents, from, to, bytes, &best);
-    for (size_t i = 0; i < extents->all.n; i++) { /* candidates begin or end where an extent does */
-        const struct memory_extent *extent = &extents->all.items[i];
+    vec_each(extent, &extents->all) { /* candidates begin or end where an extent does */
         bool is_kept = extent->user == EXTENT_KEPT;
         size_t first = is_kept ? extent->offset : end_of(extent);
         size_t end = is_kept ? end_of(extent) : extent->offset;

@@ -245,8 +245,7 @@ void flow_forget(struct peer *peer, uint64_t session, uint64_t step)
 {
     pthread_mutex_lock(&peer->lock);
     size_t kept = 0;
-    for (size_t i = 0; i < peer->announced.n; i++) {
-        struct pending_value *a = &peer->announced.items[i];
+    vec_each(a, &peer->announced) {
         if (a->id.session == session && (!step || a->id.step == step))
             kept_release(a);
         else

@@ -432,8 +432,7 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
         return NULL;
     /* Finds the gaps of the span, which have no memory yet. */
     size_t at = span->offset, end = span->offset + span->bytes;
-    for (size_t i = 0; i < segment->extents.all.n; i++) {
-        const struct memory_extent *extent = &segment->extents.all.items[i];
+    vec_each(extent, &segment->extents.all) {
         if (is_apart(extent, *span))
             continue;
         if (extent->offset > at)

@@ -69,7 +69,7 @@ static void pump(struct lab *lab, bool (*until)(void *context))
 static bool is_linked(void *context)
 {
     struct lab *lab = context;
-    return watch_is_linked(&lab->watch, &lab->task);
+    return conns_is_linked(lab->watch.conns, lab->task.name);
 }
 
 static bool is_answered(void *context)

@@ -4,8 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -18,10 +18,103 @@
 #include "base/str.h"
 #include "base/words.h"
 #include "transport/channel/address.h"
-#include "transport/job/job_private.h"
 
 #define KEY_BYTES 32
 #define CLUSTER_BYTES ((size_t)64 << 20)
+
+/* ---- its files ---- */
+
+/* Converts "ps:0", ".pid" to "ps-0.pid". */
+static char *job_file(const char *task, const char *what)
+{
+    struct str name = STR_INIT;
+    for (; *task; task++)
+        str_append_char(&name, *task == ':' ? '-' : *task);
+    str_append(&name, what);
+    return name.data;
+}
+
+char *job_path(const struct job *job, const char *task, const char *what)
+{
+    struct str path = STR_INIT;
+    char *name = job_file(task, what);
+    str_printf(&path, "%s/%s", job->folder, name);
+    mem_free(name);
+    return path.data;
+}
+
+static int fail(const struct job *job, const char *name, struct error *err)
+{
+    int code = errno == ENOENT                     ? ERR_NOINPUT
+               : errno == EACCES || errno == EPERM ? ERR_DENIED
+                                                   : ERR_IO;
+    return error_set_errno(err, code, "%s/%s", job->folder, name);
+}
+
+/* Reads a small file as text, without its trailing newline; NULL with the error set, ERR_NOINPUT if
+ * it does not exist. The caller frees it. */
+static char *job_read(const struct job *job, const char *name, struct error *err)
+{
+    struct str text = STR_INIT;
+    char bytes[4096];
+    ssize_t n = -1;
+    int fd = openat(job->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    while (fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
+        str_append_bytes(&text, bytes, (size_t)n);
+    if (n < 0)
+        fail(job, name, err);
+    close_if_open(fd);
+    if (n < 0) {
+        str_release(&text);
+        return NULL;
+    }
+    str_append(&text, "");
+    while (text.n && text.data[text.n - 1] == '\n')
+        text.data[--text.n] = 0;
+    return text.data;
+}
+
+static bool write_whole(int fd, const char *text)
+{
+    size_t n = strlen(text);
+    while (n) {
+        ssize_t done = write(fd, text, n);
+        if (done < 0 && errno != EINTR)
+            return false;
+        if (done > 0)
+            text += done, n -= (size_t)done;
+    }
+    return true;
+}
+
+/* Replaces the file atomically, through a temporary name. */
+static int job_write(const struct job *job, const char *name, mode_t mode, const char *text,
+                     struct error *err)
+{
+    char temporary[128];
+    snprintf(temporary, sizeof temporary, ".%.64s.%ld", name, (long)getpid());
+    unlinkat(job->fd, temporary, 0);
+    int fd = openat(job->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    bool failed = fd < 0 || !write_whole(fd, text);
+    int cause = errno;
+    failed = (fd >= 0 && close(fd)) || failed;
+    if (!failed && renameat(job->fd, temporary, job->fd, name)) {
+        failed = true;
+        cause = errno;
+    }
+    if (!failed)
+        return 0;
+    unlinkat(job->fd, temporary, 0);
+    errno = cause;
+    return fail(job, name, err);
+}
+
+/* Returns whether a process holds the lock of the pid file. */
+static bool job_is_locked(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
 
 /* ---- the folder ---- */
 
@@ -283,4 +376,137 @@ int job_publish(struct job *job, const char *task, const char *address, struct e
     str_release(&edit.text);
     mem_free(text);
     return code;
+}
+
+/* ---- a process of the job ---- */
+
+/* Reads the only number in a small file; 0: there is none. */
+static int64_t read_number(const struct job *job, const char *task, const char *what)
+{
+    struct error none = ERROR_INIT;
+    int64_t value = 0;
+    char *name = job_file(task, what), *text = job_read(job, name, &none);
+    if (!text || !str_to_int64(text, &value) || value < 0)
+        value = 0;
+    mem_free(text);
+    mem_free(name);
+    return value;
+}
+
+static int count_start(struct job *job, struct job_slot *slot, struct error *err)
+{
+    char text[32], *name = job_file(slot->task, ".starts");
+    slot->incarnation = (uint64_t)read_number(job, slot->task, ".starts") + 1;
+    snprintf(text, sizeof text, "%" PRIu64 "\n", slot->incarnation);
+    int code = job_write(job, name, 0600, text, err);
+    mem_free(name);
+    return code;
+}
+
+static bool is_at(const struct job *job, const char *name, int fd)
+{
+    struct stat ours, there;
+    return !fstat(fd, &ours) && !fstatat(job->fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
+           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+/* Locks the file that has the name now: a process that ends well removes its file. */
+static int lock_file(struct job *job, const char *name, struct job_slot *slot, struct error *err)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    for (;;) {
+        slot->fd = openat(job->fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (slot->fd < 0)
+            return error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
+        if (fcntl(slot->fd, F_OFD_SETLK, &lock)) {
+            bool taken = errno == EAGAIN || errno == EACCES;
+            if (!taken)
+                error_set_errno(err, ERR_OS, "%s/%s", job->folder, name);
+            close(slot->fd);
+            return taken ? error_set(err, ERR_RETRY, "%s: %s runs already, as pid %" PRId64,
+                                     job->folder, slot->task, read_number(job, slot->task, ".pid"))
+                         : err->code;
+        }
+        if (is_at(job, name, slot->fd))
+            return 0;
+        close(slot->fd);
+    }
+}
+
+static void remove_file(struct job *job, const char *task, const char *what)
+{
+    char *name = job_file(task, what);
+    unlinkat(job->fd, name, 0);
+    mem_free(name);
+}
+
+int job_enter(struct job *job, const char *task, struct job_slot *slot, struct error *err)
+{
+    char text[32], *name = job_file(task, ".pid");
+    *slot = (struct job_slot){.fd = -1};
+    snprintf(slot->task, sizeof slot->task, "%s", task);
+    int code = lock_file(job, name, slot, err);
+    if (!code) {
+        remove_file(job, task, ".sock"); /* left by a killed process */
+        if (ftruncate(slot->fd, 0))      /* the old process ID comes off first */
+            code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
+        if (!code)
+            code = count_start(job, slot, err);
+        int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+        if (!code && pwrite(slot->fd, text, (size_t)n, 0) != n)
+            code = error_set_errno(err, ERR_IO, "%s/%s", job->folder, name);
+        if (code)
+            close(slot->fd);
+    }
+    mem_free(name);
+    return code;
+}
+
+void job_leave(struct job *job, struct job_slot *slot)
+{
+    remove_file(job, slot->task, ".sock");
+    remove_file(job, slot->task, ".pid");
+    close(slot->fd); /* last, as it releases the lock: until then the task is taken */
+}
+
+/* ---- state of a task's process ---- */
+
+static bool has_socket(const struct job *job, const char *name)
+{
+    struct stat status;
+    return !fstatat(job->fd, name, &status, 0) && S_ISSOCK(status.st_mode);
+}
+
+int job_look(const struct job *job, const char *task, struct job_process *process,
+             struct error *err)
+{
+    char *name = job_file(task, ".pid");
+    int fd = openat(job->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int code =
+        fd < 0 && errno != ENOENT ? error_set_errno(err, ERR_IO, "%s/%s", job->folder, name) : 0;
+    *process = (struct job_process){.alive = fd >= 0 && job_is_locked(fd),
+                                    .pid = (pid_t)read_number(job, task, ".pid"),
+                                    .incarnation = (uint64_t)read_number(job, task, ".starts")};
+    process->alive = process->alive && process->pid; /* else it is about to take the slot */
+    close_if_open(fd);
+    mem_free(name);
+    name = job_file(task, ".sock");
+    process->listens = process->alive && has_socket(job, name);
+    mem_free(name);
+    return code;
+}
+
+const char *job_lacks(const struct job *job, const struct cluster_task *task)
+{
+    struct error none = ERROR_INIT;
+    struct job_process process;
+    if (job_look(job, task->name, &process, &none))
+        return none.code == ERR_DENIED ? "its pid file is not ours" : "its pid file cannot be read";
+    if (process.pid && !process.alive)
+        return "its process has died";
+    if (str_ends(task->address, ":0"))
+        return process.pid ? "it has not said where it listens" : "not started";
+    if (str_starts(task->address, "unix:") && !has_socket(job, task->address + 5))
+        return process.pid ? "it has not said where it listens" : "not started";
+    return NULL;
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps/backup.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/time.h"
 #include "checkpoint/job/commit.h"
 #include "ps/shard_private.h"

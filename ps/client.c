@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "base/memory.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -3,7 +3,6 @@
 #include "base/time.h"
 
 #include <string.h>
-#include <time.h>
 
 static int lock(struct variable *variable, bool write, double end, struct error *err)
 {

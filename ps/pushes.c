@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/str.h"
 #include "resource/push.h"
 

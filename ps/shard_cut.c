@@ -4,7 +4,6 @@
  * store or was fetched over the link. There is one of each kind; a later one replaces an earlier
  * one.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -3,10 +3,8 @@
  * The checkpoint that the shards' values come from (ps/fields.h): the first shard decides, the
  * others ask it.
  */
-#include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/save.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 

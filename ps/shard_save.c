@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "checkpoint/job/commit.h"
 #include "checkpoint/store/best.h"
 #include "ps/containers.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/channel/link_refusal.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err)

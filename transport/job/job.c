@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/patience.h"
 #include "base/str.h"
-#include "base/words.h"
 #include "transport/channel/address.h"
 
 #define KEY_BYTES 32

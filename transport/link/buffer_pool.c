@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "exec/device/pinned.h"
-#include "transport/loop/loop.h"
 
 #define LEAST_BYTES ((size_t)64 << 10) /* smaller blocks are reused by the allocator itself */
 

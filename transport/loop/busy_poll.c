@@ -4,7 +4,6 @@
  * that may be the peer, and not if polling found nothing the last times.
  */
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/session/serve.h"
 
-#include <unistd.h>
-
 #include "base/cores.h"
 #include "base/failpoint.h"
 #include "exec/device/device_set.h"

@@ -19,7 +19,6 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "exec/state/variable.h"
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "transport/collective/collective.h"

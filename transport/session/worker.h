@@ -22,7 +22,7 @@ struct worker_options {
     struct device_options device;
 };
 
-/* A meeting of the workers that leave with those that stay (worker_leave.c). */
+/* A meeting of the workers that leave with those that stay (worker_state.c). */
 struct worker_departure {
     int64_t step;        /* the first step without the workers that leave */
     int64_t n, n_stay;   /* number of workers that meet, and that stay */

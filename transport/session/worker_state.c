@@ -1,30 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Variables of which each worker has its own (graph/worker_attr.h), if workers go on together: how
- * they are saved in checkpoints, which the first worker writes, and restored.
+ * Variables of which each worker has its own, or a part (graph/worker_attr.h), if workers go on
+ * together: how they are saved in checkpoints, which the first worker writes, restored, and handed
+ * over when a worker's data end and others go on.
  *
  * After each step all workers tell each other whether one is about to save. If so, all give their
  * values to the first worker, which keeps them beside its own (resource/worker_state.h): a
- * checkpoint has the values of one moment. When all end, they do so once more. If some workers have
- * more data and go on, a worker that ends and saves gets the values that the others had after its
- * last step, and those that go on get its own when it leaves (worker_leave.c).
+ * checkpoint has the values of one moment. When all end, they do so once more.
  *
  * A restore distributes the values to the workers that there are then, as the attribute says: to
  * each worker its own, by rank, if all are there. Partitioned rows are divided again among all; a
  * worker without data gives its part after the first step.
+ *
+ * Of a variable of which each worker has a part along an axis, checkpoints contain the whole, so
+ * that one process, or another number of workers, can continue from them. Before a checkpoint all
+ * give their parts to the worker that writes it; its variable is the whole until the checkpoint is
+ * made. A restored value is whole in every worker, which then keeps its part.
+ *
+ * If some workers have more data, these run a step without the others. After that step the leaving
+ * workers meet them once more and give their values. A sum goes to the first worker that stays,
+ * which adds it to its own; of partitioned rows each worker that stays gets its new part. All of
+ * this is done by rank, and after the same step whenever the news arrives, so a run has the same
+ * bits each time. A worker that dies meanwhile is lost, and all end.
+ *
+ * A leaving worker may save its last step, for which it needs the others' values of that moment.
+ * They have begun the next step, but a worker's own variables do not change before all data that
+ * the step exchanges have arrived, and without the news of the leave they do not arrive. So each
+ * worker keeps its values when the news arrives, by reference-counted memory, and gives them at the
+ * meeting.
  */
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "exec/step/collective.h"
 #include "graph/infer.h"
 #include "graph/worker_attr.h"
 #include "resource/worker_state.h"
+#include "tensor/box.h"
+#include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
 bool worker_has_own(const struct worker *worker, const struct node *node)
 {
     return node_is(node, "Variable") && node_attr(node, PER_WORKER) &&
+           worker_task_of(worker, node) < 0;
+}
+
+bool worker_has_part(const struct worker *worker, const struct node *node)
+{
+    return node_is(node, "Variable") && node_attr(node, WORKER_PART_SHAPE) &&
            worker_task_of(worker, node) < 0;
 }
 
@@ -69,7 +94,7 @@ static struct worker_state *state_of(struct worker *worker, const struct node *n
 /* ---- giving values ---- */
 
 /* Returns the shape of n stacked values of the node's variable. */
-struct shape worker_stack_shape(const struct node *node, int64_t n)
+static struct shape stack_shape(const struct node *node, int64_t n)
 {
     struct shape shape = node->outputs[0].shape;
     for (int i = shape.rank; i > 0; i--)
@@ -94,7 +119,8 @@ static void keep_others(struct worker *worker, const struct node *node, const st
         worker_state_clear(state_of(worker, node));
 }
 
-int worker_take_value(struct worker *worker, struct saved_variable *saved, struct error *err)
+/* As worker_take; ERR_DATA if the variable has no value. */
+static int take_value(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     int code = worker_take(worker, saved, err);
     if (!code && saved->value.type == DTYPE_INVALID)
@@ -102,18 +128,400 @@ int worker_take_value(struct worker *worker, struct saved_variable *saved, struc
     return code;
 }
 
-int worker_give_value(struct worker *worker, const struct saved_variable *saved,
+/* Sends the value to the call's root. With `ranks`, of all that send, this worker is the root, and
+ * keeps the values of others beside its own. */
+static int give_value(struct worker *worker, const struct saved_variable *saved,
                       const struct collective_call *call, const struct tensor *ranks,
                       struct error *err)
 {
     struct tensor own = saved->value, all = TENSOR_INIT;
-    own.shape = worker_stack_shape(saved->node, 1);
+    own.shape = stack_shape(saved->node, 1);
     int code = worker_exchange(worker, *call, &own, NULL, &all, err);
     if (!code && ranks)
         keep_others(worker, saved->node, ranks, &all);
     tensor_release(&all);
     return code;
 }
+
+/* ---- parts along an axis ---- */
+
+static const struct shape *whole_shape(const struct node *node)
+{
+    return node_attr(node, WORKER_PART_SHAPE)->shape;
+}
+
+static struct box whole_box(const struct node *node)
+{
+    const struct shape *shape = whole_shape(node);
+    struct box box = {.rank = shape->rank};
+    memcpy(box.size, shape->dims, (size_t)shape->rank * sizeof *box.size);
+    return box;
+}
+
+/* Returns the part of worker k of n. */
+static struct box part_box(const struct node *node, int64_t k, int64_t n)
+{
+    struct box box = whole_box(node);
+    int axis = (int)node_int(node, WORKER_PART_AXIS);
+    struct row_range part = collective_part(box.size[axis], n, k);
+    box.first[axis] = part.first;
+    box.size[axis] = part.count;
+    return box;
+}
+
+/* Sets the variable to a value of another shape than it has. */
+static int put_anew(struct worker *worker, struct saved_variable *saved, struct error *err)
+{
+    const struct variable like = variable_of_node(saved->node, NULL);
+    struct variable *variable =
+        variable_store_find(worker_variables(worker), like.container, like.name);
+    if (variable) {
+        variable_lock_wait(variable, true);
+        variable_clear(variable);
+        variable_unlock(variable, true);
+    }
+    return worker_put(worker, saved, err);
+}
+
+static int keep_part(struct worker *worker, struct saved_variable *whole, struct error *err)
+{
+    const struct collective *collective = worker->collective;
+    const struct node *node = whole->node;
+    struct box all = whole_box(node);
+    struct box part = part_box(node, collective->rank, collective->size);
+    struct saved_variable own = {.node = node, .updates = whole->updates};
+    struct shape shape = shape_of(part.rank, part.size);
+    int code = tensor_alloc(&own.value, node->outputs[0].type, &shape, err);
+    if (!code) {
+        box_copy(own.value.data, &part, whole->value.data, &all, dtype_bytes(own.value.type));
+        code = put_anew(worker, &own, err);
+    }
+    tensor_release(&own.value);
+    return code;
+}
+
+int worker_cut_parts(struct worker *worker, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && worker->collective && i < worker->parts.n; i++) {
+        struct saved_variable saved = {.node = worker->parts.items[i]};
+        code = worker_take(worker, &saved, err);
+        if (!code && saved.value.type != DTYPE_INVALID &&
+            shape_equal(&saved.value.shape, whole_shape(saved.node)))
+            code = keep_part(worker, &saved, err);
+        tensor_release(&saved.value);
+    }
+    return code;
+}
+
+/* Sets the variable to the whole, from all workers' parts, one after the other. */
+static int put_whole(struct worker *worker, const struct node *node, int64_t updates,
+                     const struct tensor *parts, struct error *err)
+{
+    struct saved_variable whole = {.node = node, .updates = updates};
+    struct box all = whole_box(node);
+    size_t element = dtype_bytes(node->outputs[0].type);
+    const char *from = parts->data;
+    int64_t n = worker->collective->size;
+    if (tensor_count(parts) != shape_count(whole_shape(node)))
+        return error_set(err, ERR_UNAVAILABLE, "%s: a worker that had a part of it has left",
+                         node_text(node));
+    int code = tensor_alloc(&whole.value, node->outputs[0].type, whole_shape(node), err);
+    for (int64_t k = 0; !code && k < n; k++) {
+        struct box part = part_box(node, k, n);
+        box_copy(whole.value.data, &all, from, &part, element);
+        from += (size_t)box_count(&part) * element;
+    }
+    if (!code)
+        code = put_anew(worker, &whole, err);
+    tensor_release(&whole.value);
+    return code;
+}
+
+static int join_part(struct worker *worker, const struct node *node,
+                     const struct collective_key *key, int root, struct error *err)
+{
+    const struct collective_call call = {.key = *key, .has_root = true, .root = root};
+    struct saved_variable saved = {.node = node};
+    struct tensor own, all = TENSOR_INIT;
+    int code = take_value(worker, &saved, err);
+    if (!code) {
+        own = saved.value;
+        own.shape = shape_vector(tensor_count(&saved.value));
+        code = worker_exchange(worker, call, &own, NULL, &all, err);
+    }
+    if (!code && worker_writes(worker))
+        code = put_whole(worker, node, saved.updates, &all, err);
+    tensor_release(&all);
+    tensor_release(&saved.value);
+    return code;
+}
+
+/* All workers call this before a checkpoint; then rank `root` has the whole variables. */
+static int join_parts(struct worker *worker, int64_t step, int root, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < worker->parts.n; i++) {
+        const struct collective_key key = {"=part", step, i};
+        code = join_part(worker, worker->parts.items[i], &key, root, err);
+    }
+    return code;
+}
+
+/* ---- values kept for leaving workers ---- */
+
+int worker_keep_before(struct worker *worker, struct error *err)
+{
+    for (size_t i = worker->before.n; i < worker->own.n && !err->code; i++) {
+        struct saved_variable saved = {.node = worker->own.items[i]};
+        if (!take_value(worker, &saved, err))
+            vec_push(&worker->before, saved);
+    }
+    return err->code;
+}
+
+void worker_hear_of_leaving(void *context)
+{
+    struct worker *worker = context;
+    struct error err = ERROR_INIT;
+    if (worker_react(&worker->state, WORKER_HEARS) == WORKER_KEEP &&
+        worker_keep_before(worker, &err))
+        collective_links_abort(worker->collective, &err);
+}
+
+/* ---- meeting ---- */
+
+enum { SAYS_LEAVE = 1, SAYS_SAVE = 2 };
+
+static int read_members(const struct tensor *members, int rank, struct worker_departure *parting,
+                        struct error *err)
+{
+    parting->n = members->shape.dims[0];
+    parting->first = parting->own = parting->saver = -1;
+    const struct shape shape = shape_vector(parting->n);
+    if (tensor_alloc(&parting->ranks, INT64, &shape, err))
+        return err->code;
+    for (int64_t i = 0; i < parting->n; i++) {
+        const int64_t *row = (const int64_t *)members->data + 2 * i;
+        tensor_set_int64(&parting->ranks, i, row[0]);
+        if (row[1] & SAYS_SAVE)
+            parting->saver = row[0];
+        if (row[1] & SAYS_LEAVE)
+            continue;
+        if (!parting->n_stay)
+            parting->first = row[0];
+        if (row[0] == rank)
+            parting->own = parting->n_stay;
+        parting->n_stay++;
+    }
+    return 0;
+}
+
+/* All workers say whether they leave, and whether they are about to save. The caller releases the
+ * `ranks` of all, unless *met is false. */
+static int meet(struct worker *worker, const struct worker_row *row, bool *met,
+                struct worker_departure *all, struct error *err)
+{
+    struct tensor members = TENSOR_INIT;
+    int code = worker_gather(worker, row, met, &members, err);
+    if (!code && (!met || *met))
+        code = read_members(&members, worker->collective->rank, all, err);
+    tensor_release(&members);
+    return code;
+}
+
+/* ---- giving and taking ---- */
+
+/* Sets the variable to the sum of a stack of values. */
+static int put_sum(struct worker *worker, struct saved_variable *saved, const struct tensor *all,
+                   struct error *err)
+{
+    int64_t n = all->shape.dims[0];
+    size_t bytes = tensor_bytes(&saved->value);
+    const void **values = mem_array((size_t)n, sizeof *values);
+    struct saved_variable sum = {.node = saved->node, .updates = saved->updates};
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (const char *)all->data + (size_t)i * bytes;
+    const struct collective_terms terms = {all->type, values, (int)n, 0};
+    int code = tensor_alloc(&sum.value, all->type, &saved->value.shape, err);
+    if (!code) {
+        collective_sum(&terms, sum.value.data, NULL, tensor_count(&sum.value));
+        code = worker_put(worker, &sum, err);
+    }
+    tensor_release(&sum.value);
+    mem_free(values);
+    return code;
+}
+
+/* Workers that leave contribute a value, and so does the first that stays, which gets all of
+ * them. */
+static int give_sum(struct worker *worker, const struct worker_departure *parting,
+                    struct saved_variable *saved, uint64_t which, struct error *err)
+{
+    const struct collective_call call = {.key = {"=left", parting->step, which},
+                                         .has_root = true,
+                                         .root = (int)parting->first,
+                                         .with_leaving = true};
+    bool takes = worker->collective->rank == parting->first;
+    struct tensor own = saved->value, all = TENSOR_INIT;
+    own.shape = stack_shape(saved->node, takes || parting->own < 0);
+    int code = worker_exchange(worker, call, &own, NULL, &all, err);
+    if (!code && takes)
+        code = put_sum(worker, saved, &all, err);
+    tensor_release(&all);
+    return code;
+}
+
+/* Sets the variable to zeros, except for that part of the rows. */
+static int put_rows(struct worker *worker, const struct saved_variable *saved,
+                    struct row_range part, const struct tensor *rows, struct error *err)
+{
+    struct saved_variable own = {.node = saved->node, .updates = saved->updates};
+    int code = tensor_alloc(&own.value, rows->type, &saved->value.shape, err);
+    if (!code) {
+        size_t row = tensor_bytes(&own.value) / (size_t)own.value.shape.dims[0];
+        memset(own.value.data, 0, tensor_bytes(&own.value));
+        memcpy((char *)own.value.data + (size_t)part.first * row, rows->data, tensor_bytes(rows));
+        code = worker_put(worker, &own, err);
+    }
+    tensor_release(&own.value);
+    return code;
+}
+
+/* All contribute their values, and each worker that stays gets its part of the sum. */
+static int give_rows(struct worker *worker, const struct worker_departure *parting,
+                     struct saved_variable *saved, uint64_t which, struct error *err)
+{
+    struct row_range part = {0, 0};
+    struct tensor rows = TENSOR_INIT;
+    if (parting->own >= 0)
+        part = collective_part(saved->value.shape.dims[0], parting->n_stay, parting->own);
+    const struct collective_call call = {.key = {"=left", parting->step, which},
+                                         .kinds = &(enum collective_kind){COLLECTIVE_SUM_PART},
+                                         .rows = &part.count,
+                                         .with_leaving = true};
+    int code = worker_exchange(worker, call, &saved->value, NULL, &rows, err);
+    if (!code && parting->own >= 0)
+        code = put_rows(worker, saved, part, &rows, err);
+    tensor_release(&rows);
+    return code;
+}
+
+static int hand_state(struct worker *worker, const struct worker_departure *parting, uint64_t which,
+                      struct error *err)
+{
+    struct saved_variable saved = {.node = worker->own.items[which]};
+    const char *how = node_string(saved.node, PER_WORKER);
+    if (!strcmp(how, PER_WORKER_SAME))
+        return 0;
+    int code = take_value(worker, &saved, err);
+    if (!code && !strcmp(how, PER_WORKER_ROWS))
+        code = give_rows(worker, parting, &saved, which, err);
+    else if (!code)
+        code = give_sum(worker, parting, &saved, which, err);
+    tensor_release(&saved.value);
+    return code;
+}
+
+/* Gives this worker's values after the last step of the leaving workers to the one that saves. */
+static int give_before(struct worker *worker, const struct worker_departure *parting,
+                       uint64_t which, struct error *err)
+{
+    const struct collective_call call = {.key = {"=before", parting->step, which},
+                                         .has_root = true,
+                                         .root = (int)parting->saver,
+                                         .with_leaving = true};
+    bool takes = worker->collective->rank == parting->saver;
+    struct saved_variable saved = {.node = worker->own.items[which]};
+    if (parting->own >= 0)
+        tensor_share(&saved.value, &worker->before.items[which].value);
+    else if (take_value(worker, &saved, err))
+        return err->code;
+    int code = give_value(worker, &saved, &call, takes ? &parting->ranks : NULL, err);
+    tensor_release(&saved.value);
+    return code;
+}
+
+static bool somebody_gives(const struct worker_departure *parting)
+{
+    return parting->n_stay && parting->n_stay < parting->n;
+}
+
+static int begin_parting(struct worker *worker, int64_t says, struct worker_departure *parting,
+                         struct error *err)
+{
+    const int64_t own[] = {worker->collective->rank, says};
+    const struct worker_row row = {{"=leave", parting->step, 0}, own, 2, .with_leaving = true};
+    int code = meet(worker, &row, NULL, parting, err);
+    bool gives = !code && somebody_gives(parting);
+    if (gives && FAILPOINT("worker.part"))
+        code = error_set(err, ERR_UNAVAILABLE, "failpoint worker.part");
+    gives &= parting->saver >= 0;
+    for (size_t i = 0; !code && gives && i < worker->own.n; i++)
+        code = give_before(worker, parting, i, err);
+    saved_release(&worker->before);
+    return code;
+}
+
+/* Waits for the saving worker, so that the checkpoint of the workers that stay is newer. */
+static int wait_for_saver(struct worker *worker, const struct worker_departure *parting,
+                          struct error *err)
+{
+    const int64_t nothing = 0;
+    const struct worker_row row = {{"=saved", parting->step, 0}, &nothing, 1, .with_leaving = true};
+    struct tensor all = TENSOR_INIT;
+    int code = worker_gather(worker, &row, NULL, &all, err);
+    tensor_release(&all);
+    return code;
+}
+
+static int end_parting(struct worker *worker, const struct worker_departure *parting,
+                       struct error *err)
+{
+    bool gives = somebody_gives(parting);
+    int code = gives && parting->saver >= 0 ? wait_for_saver(worker, parting, err) : 0;
+    for (size_t i = 0; !code && gives && i < worker->own.n; i++)
+        code = hand_state(worker, parting, i, err);
+    return code;
+}
+
+/* Called after the last step, `step`, if others go on: tells them, and waits until they have run
+ * the next step. If it `saves`, their values before that are kept beside its own. */
+static int part(struct worker *worker, int64_t step, bool saves, struct error *err)
+{
+    worker->parting = (struct worker_departure){.step = worker_average_step(worker, step + 1)};
+    collective_links_announce_leave(worker->collective);
+    int64_t says = SAYS_LEAVE | (saves ? SAYS_SAVE : 0);
+    int code = begin_parting(worker, says, &worker->parting, err);
+    if (!code)
+        worker_react(&worker->state, WORKER_PARTED);
+    return code;
+}
+
+int worker_give_state(struct worker *worker, struct error *err)
+{
+    return end_parting(worker, &worker->parting, err)
+               ? error_prefix(err, "%s: ", worker->member.task)
+               : 0;
+}
+
+/* Called after a step with that many members: finds whether some have left before it, and takes
+ * what they give. */
+static int take_given(struct worker *worker, int64_t step, int64_t n_members, bool *left,
+                      struct error *err)
+{
+    struct worker_departure parting = {.step = step};
+    int64_t n_left = worker->collective->size - n_members;
+    *left = n_left > worker->n_left;
+    worker->n_left = n_left;
+    int code = *left ? begin_parting(worker, 0, &parting, err) : 0;
+    if (!code)
+        code = end_parting(worker, &parting, err);
+    tensor_release(&parting.ranks);
+    return code;
+}
+
+/* ---- which workers take part, and whether one saves ---- */
 
 static int give_all(struct worker *worker, int64_t step, const struct tensor *ranks,
                     struct error *err)
@@ -124,33 +532,33 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
         const struct collective_call call = {
             .key = {"=state", step, i}, .has_root = true, .root = root};
         struct saved_variable saved = {.node = worker->own.items[i]};
-        code = worker_take_value(worker, &saved, err);
+        code = take_value(worker, &saved, err);
         if (!code)
-            code =
-                worker_give_value(worker, &saved, &call, worker_writes(worker) ? ranks : NULL, err);
+            code = give_value(worker, &saved, &call, worker_writes(worker) ? ranks : NULL, err);
         tensor_release(&saved.value);
     }
-    return code ? code : worker_join_parts(worker, step, root, err);
+    return code ? code : join_parts(worker, step, root, err);
 }
 
-/* ---- which workers take part, and whether one saves ---- */
-
 /* `met`: for the meeting at the end, as of collective_links_run. */
-static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
-                struct worker_departure *all, struct error *err)
+static int meet_all(struct worker *worker, bool saves, bool *met, struct worker_departure *all,
+                    struct error *err)
 {
-    const struct worker_row row = {.key = {met ? "=end" : "=saves", step, (uint64_t)worker->n_left},
-                                   .says = saves ? WORKER_SAYS_SAVE : 0};
-    return worker_meet(worker, &row, met, all, err);
+    const int64_t own[] = {worker->collective->rank, saves ? SAYS_SAVE : 0};
+    const struct worker_row row = {{met ? "=end" : "=saves", all->step, (uint64_t)worker->n_left},
+                                   own,
+                                   2,
+                                   .with_leaving = false};
+    return meet(worker, &row, met, all, err);
 }
 
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err)
 {
     struct worker_departure all = {.step = step};
-    int code = meet(worker, step, saves, NULL, &all, err);
+    int code = meet_all(worker, saves, NULL, &all, err);
     if (!code)
-        code = worker_take_given(worker, step, all.n, again, err);
+        code = take_given(worker, step, all.n, again, err);
     if (!code && !*again && all.saver >= 0)
         code = give_all(worker, step, &all.ranks, err);
     tensor_release(&all.ranks);
@@ -161,7 +569,7 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
 {
     struct worker_departure all = {.step = step};
     bool met = true;
-    int code = meet(worker, step, true, &met, &all, err);
+    int code = meet_all(worker, true, &met, &all, err);
     if (!code && met)
         code = give_all(worker, step, &all.ranks, err);
     else if (!code && worker->parts.n)
@@ -171,7 +579,7 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
         for (size_t i = 0; i < worker->own.n; i++)
             worker_state_clear(state_of(worker, worker->own.items[i]));
     if (!code && !met)
-        code = worker_begin_parting(worker, step, saves, err);
+        code = part(worker, step, saves, err);
     tensor_release(&all.ranks);
     return code;
 }
@@ -188,7 +596,7 @@ struct saved_state {
 static int check_saved(const struct saved_state *state, struct error *err)
 {
     const struct node *node = state->saved.node;
-    struct shape shape = worker_stack_shape(node, state->others.shape.dims[0]);
+    struct shape shape = stack_shape(node, state->others.shape.dims[0]);
     if (state->has_others &&
         (state->others.type != node->outputs[0].type || !shape_equal(&shape, &state->others.shape)))
         return error_set(err, ERR_DATA, "%s: other workers have %s, not %s", node_text(node),
@@ -237,7 +645,7 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
                        struct tensor *stack, int64_t *updates, struct error *err)
 {
     struct saved_state state = {.saved = {.node = node}};
-    struct shape shape = worker_stack_shape(node, n);
+    struct shape shape = stack_shape(node, n);
     int code = worker_take(worker, &state.saved, err);
     if (!code)
         code = tensor_alloc(stack, node->outputs[0].type, &shape, err);
@@ -265,7 +673,7 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
     const struct collective_call call = {.key = {"=state", 0, which},
                                          .kinds = &(enum collective_kind){COLLECTIVE_PART},
                                          .has_root = true};
-    struct shape none = worker_stack_shape(node, 0);
+    struct shape none = stack_shape(node, 0);
     struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
     int64_t updates = 0;
     int code =

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "ps/watch_private.h"
 
 #define LEASE_SECONDS 3.0
 #define INTERVAL_SECONDS 1.0
+#define LOOK_SECONDS 0.1
+#define STUCK_LEASES 10 /* for which a loop may stall before it counts as dead */
 
-void watch_say(const struct watch *watch, const char *format, ...)
+static void watch_say(const struct watch *watch, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void watch_say(const struct watch *watch, const char *format, ...)
 {
     char text[1024];
     va_list arguments;
@@ -21,6 +28,128 @@ void watch_say(const struct watch *watch, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     watch->options.line(watch->options.context, text);
+}
+
+/* ---- links ---- */
+
+static struct watched_task *find(struct watch *watch, const char *name)
+{
+    for (size_t i = 0; i < watch->tasks.n; i++)
+        if (!strcmp(watch->tasks.items[i]->name, name))
+            return watch->tasks.items[i];
+    return NULL;
+}
+
+/* Links to a shard, or to a worker if there are no shards. A dial that fails is repeated at the
+ * next look. */
+static void link_to(struct watch *watch, struct watched_task *task, const char *address)
+{
+    struct error ignored = ERROR_INIT;
+    if (!conns_is_linked(watch->conns, task->name))
+        peers_connect(conns_peers(watch->conns), task->name, address, LOOK_SECONDS, &ignored);
+}
+
+/* ---- pings ---- */
+
+static void hear_ping(void *context, struct link *link)
+{
+    struct watch *watch = context;
+    struct watched_task *task = find(watch, link_peer(link)->task);
+    double heard = time_now() - link_silence(link);
+    if (!task)
+        return;
+    if (task->is_worker && heard > task->heard)
+        task->heard = heard;
+    if (!task->is_shard)
+        return;
+    task->still = link_stillness(link);
+    if (task->still > 0 && task->still < STUCK_LEASES * watch->options.lease && heard > task->heard)
+        task->heard = heard;
+}
+
+/* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
+ * expected. */
+static void hear_pings(struct watch *watch)
+{
+    peers_each(conns_peers(watch->conns), hear_ping, watch);
+}
+
+/* ---- replies ---- */
+
+static void add_workers(struct watched_task *task, const msgpack_object *workers)
+{
+    task->late = task->stale = 0;
+    if (!workers || workers->type != MSGPACK_OBJECT_ARRAY)
+        return;
+    for (uint32_t i = 0; i < workers->via.array.size; i++) {
+        const msgpack_object *worker = &workers->via.array.ptr[i];
+        int64_t late = 0, behind = 0;
+        bool here = false;
+        if (worker->type != MSGPACK_OBJECT_MAP)
+            continue;
+        record_get_int(worker, "late", &late);
+        record_get_int(worker, "behind", &behind);
+        record_get_bool(worker, "here", &here);
+        task->late += late;
+        if (here && behind > task->stale)
+            task->stale = behind;
+    }
+}
+
+/* Reports an automatic checkpoint that failed or, if several did, their number. */
+static void hear_of_saves(struct watched_task *task, const msgpack_object *reply)
+{
+    struct arena arena = ARENA_INIT;
+    const char *why = "";
+    int64_t failed = 0, step = -1;
+    record_get_int(reply, "saves_failed", &failed);
+    record_get_int(reply, "failed_step", &step);
+    record_get_text(reply, "failed_why", &arena, &why);
+    if (failed > task->saves_failed)
+        watch_say(task->watch, "unsaved %s failed=%" PRId64 " step=%" PRId64 " why=%s", task->name,
+                  failed, step, str_is_printable(why, strlen(why)) ? why : "?");
+    task->saves_failed = failed;
+    arena_release(&arena);
+}
+
+static void replied(struct call *call, const struct record *reply, const struct error *failure)
+{
+    struct watched_task *task = CONTAINER_OF(call, struct watched_task, call);
+    task->asking = false;
+    if (failure || task->watch->conns_is_over)
+        return;
+    task->heard = time_now();
+    task->version = -1;
+    record_get_int(&reply->header, "version", &task->version);
+    hear_of_saves(task, &reply->header);
+    /* A shard tells when it last heard from a worker. */
+    struct watch *watch = task->watch;
+    const msgpack_object *peers = record_field(&reply->header, "peers");
+    double now = time_now(), silence;
+    for (size_t i = 0; peers && i < watch->tasks.n; i++) {
+        struct watched_task *other = watch->tasks.items[i];
+        if (other->is_worker && record_get_float(peers, other->name, &silence) &&
+            now - silence > other->heard)
+            other->heard = now - silence;
+    }
+    watch->answered = now;
+    add_workers(task, record_field(&reply->header, "workers"));
+}
+
+void watch_ask(struct watch *watch, struct watched_task *task)
+{
+    struct peer *peer;
+    double pause = watch->options.lease / 6; /* several replies per lease */
+    if (task->asking || time_now() - task->asked < pause)
+        return;
+    if (!(peer = conns_peer(watch->conns, task->name)))
+        return;
+    task->asked = time_now();
+    task->call.replied = replied;
+    task->asking = true;
+    if (conns_call_begin(watch->conns, peer, "stats", 0, &task->call))
+        conns_call(watch->conns, &task->call, NULL, 0);
+    peer_release(peer);
 }
 
 /* ---- one task ---- */
@@ -106,7 +235,7 @@ static void see_replies(struct watch *watch, struct watched_task *task, double b
 
 static struct watched_task *watched_of(struct watch *watch, const struct cluster_task *from)
 {
-    struct watched_task *task = watch_find(watch, from->name);
+    struct watched_task *task = find(watch, from->name);
     if (task)
         return task;
     task = mem_alloc(sizeof *task);
@@ -131,7 +260,7 @@ static void watch_tasks(struct watch *watch)
         bool speaks = task->is_shard || (task->is_worker && !watch->has_shards);
         if (!here || task->lacks || !speaks)
             continue;
-        watch_link(watch, task, from->address);
+        link_to(watch, task, from->address);
         if (task->is_shard)
             watch_ask(watch, task);
     }
@@ -148,7 +277,7 @@ static void let_links_move(struct watch *watch)
 {
     size_t n = watch->tasks.n;
     double now = time_now(), missed = now - watch->looked;
-    if (watch->looked > 0 && missed > 5 * WATCH_LOOK_SECONDS) {
+    if (watch->looked > 0 && missed > 5 * LOOK_SECONDS) {
         /* The watch itself was stalled, which must not count as silence of others. */
         for (size_t i = 0; i < n; i++)
             watch->tasks.items[i]->heard += missed;
@@ -158,8 +287,8 @@ static void let_links_move(struct watch *watch)
     double *before = mem_array(n + 1, sizeof *before);
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;
-    loop_run_until(conns_loop(watch->conns), never, watch, WATCH_LOOK_SECONDS);
-    watch_hear_pings(watch);
+    loop_run_until(conns_loop(watch->conns), never, watch, LOOK_SECONDS);
+    hear_pings(watch);
     for (size_t i = 0; i < n; i++)
         see_replies(watch, watch->tasks.items[i], before[i]);
     mem_free(before);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files of the watcher. Private to ps/.
+ * The watcher's members, also for its tests. Private to ps/.
  */
 #ifndef TF_PS_WATCH_PRIVATE_H
 #define TF_PS_WATCH_PRIVATE_H
 
 #include "ps/tail.h"
 #include "ps/watch.h"
-
-#define WATCH_LOOK_SECONDS 0.1
 
 /* A task as it was last seen. */
 struct watched_task {
@@ -47,15 +45,7 @@ struct watch {
     bool conns_is_over;
 };
 
-void watch_say(const struct watch *watch, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* watch_ask.c: links to shards, or to workers if there are no shards, and requests. */
-void watch_link(struct watch *watch, struct watched_task *task, const char *address);
+/* Asks a linked shard for its statistics, a few times in a lease. */
 void watch_ask(struct watch *watch, struct watched_task *task);
-/* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
- * expected. */
-void watch_hear_pings(struct watch *watch);
-struct watched_task *watch_find(struct watch *watch, const char *name);
 
 #endif

@@ -24,6 +24,43 @@ struct loop_event {
 /* Its address identifies the thread. */
 static _Thread_local char this_thread;
 
+/* ---- the duration of rounds: during one the loop serves nothing else ---- */
+
+static void set_round(struct loop *loop, int64_t now, int64_t next)
+{
+    int64_t began = atomic_load_explicit(&loop->round, memory_order_relaxed);
+    if (began && now - began > atomic_load_explicit(&loop->longest, memory_order_relaxed))
+        atomic_store_explicit(&loop->longest, now - began, memory_order_relaxed);
+    atomic_store_explicit(&loop->round, next, memory_order_relaxed);
+}
+
+void loop_begin_round(struct loop *loop)
+{
+    int64_t now = time_now_ns();
+    set_round(loop, now, now);
+}
+
+static void end_round(struct loop *loop)
+{
+    set_round(loop, time_now_ns(), 0);
+}
+
+double loop_stillness(const struct loop *loop)
+{
+    int64_t began = atomic_load_explicit(&loop->round, memory_order_relaxed);
+    int64_t passed = began ? time_now_ns() - began : 0;
+    return passed > 0 ? 1e-9 * (double)passed : 0;
+}
+
+double loop_longest_stillness(const struct loop *loop)
+{
+    double longest = 1e-9 * (double)atomic_load_explicit(&loop->longest, memory_order_relaxed);
+    double now = loop_stillness(loop);
+    return now > longest ? now : longest;
+}
+
+/* ---- the loop ---- */
+
 static void woken(void *context)
 {
     struct loop *loop = context;
@@ -199,7 +236,7 @@ static int wait_once(struct loop *loop)
     }
     atomic_store(&loop->asleep, true);
     bool found = arm_pollers(loop, true);
-    loop_end_round(loop);
+    end_round(loop);
     if (!found && !atomic_load(&loop->has_calls) && !atomic_load(&loop->stopped))
         failed = event_base_loop(loop->base, EVLOOP_ONCE) < 0;
     atomic_store(&loop->asleep, false);
@@ -217,7 +254,7 @@ static void leave_loop(struct loop *loop)
 {
     run_calls(loop); /* run calls posted by the last round, such as writes of links, without delay
                       */
-    loop_end_round(loop);
+    end_round(loop);
     atomic_store(&loop->runner, NULL);
 }
 

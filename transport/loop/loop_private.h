@@ -61,9 +61,8 @@ struct loop {
     struct heartbeat *heartbeat;
 };
 
-/* Called in the loop's thread when a round begins, and when it ends or the loop waits. */
+/* Called in the loop's thread when a round begins. */
 void loop_begin_round(struct loop *loop);
-void loop_end_round(struct loop *loop);
 
 /* Every handler of an event calls this first: the round has handled something. */
 static inline void loop_worked(struct loop *loop)

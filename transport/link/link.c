@@ -4,22 +4,39 @@
  */
 #include "transport/link/link.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "transport/channel/shared.h"
 #include "transport/link/link_private.h"
 
 #define BUFFER_BYTES ((size_t)64 << 10)
 #define LEASE_CHECKS 8 /* per lease; it expires one check early, so that no wait exceeds it */
 #define PINGS 3        /* per lease */
+#define LEASE_MIN 0.03
+#define LEASE_MAX 3600.0
 
 /* Bins of large values. Each bin may delay more urgent records, in addition to what the system
  * buffers: 20 ms at 100 Mbit/s, and 2 ms over Unix sockets and rings. TCP on this host uses the
  * largest, also some 20 ms: after a bin's tag the system copies at half the speed (measured). */
 #define BIN_BYTES ((size_t)256 << 10)
 #define LOCAL_BIN_BYTES ((size_t)4 << 20)
+
+/* Makes link_name from what is known of the peer now. */
+static void make_name(struct link *link)
+{
+    struct str name = STR_INIT;
+    const char *task = *link->peer.task ? link->peer.task : link->expected ? link->expected : "";
+    str_printf(&name, "%s at %s", *task ? task : "peer", link->address);
+    if (link->peer.incarnation && *task)
+        str_printf(&name, ", incarnation %llu", (unsigned long long)link->peer.incarnation);
+    mem_free(link->name);
+    link->name = mem_strdup(name.data);
+    str_release(&name);
+}
 
 void link_retain(struct link *link)
 {
@@ -174,6 +191,193 @@ double link_stillness(const struct link *link)
     return link->peer_still;
 }
 
+/* ---- hellos: the identity of the other end, and the features of both ---- */
+
+static bool asks_shared(const struct link *link)
+{
+    return link->config->shared_bytes && channel_passes_fds(link->channel);
+}
+
+bool link_shares_memory(const struct link *link)
+{
+    return link->shared_bytes && !channel_passes_fds(link->channel);
+}
+
+/* Chooses the largest ring size that both sides accept; `theirs`: bytes in the peer's hello, 0:
+ * none. */
+static void agree_shared(struct link *link, int64_t theirs)
+{
+    size_t bytes = SHARED_MAX, wanted = link->config->shared_bytes;
+    if (theirs > 0 && (uint64_t)theirs < wanted)
+        wanted = (size_t)theirs;
+    while (bytes > wanted && bytes > SHARED_MIN)
+        bytes /= 2;
+    link->shared_bytes = theirs > 0 && asks_shared(link) ? bytes : 0;
+}
+
+static bool skips_sums(const struct link *link)
+{
+    return link->safe && !link->config->sums;
+}
+
+static void send_hello(struct link *link)
+{
+    const struct link_config *config = link->config;
+    bool shared = asks_shared(link);
+    msgpack_packer *packer = link_begin(link, RECORD_HELLO, 7 + shared);
+    pack_key_int(packer, "major", STREAM_MAJOR);
+    pack_key_int(packer, "minor", STREAM_MINOR);
+    pack_key_text(packer, "producer", config->producer);
+    pack_key_text(packer, "task", config->self.task);
+    pack_key_uint(packer, "incarnation", config->self.incarnation);
+    pack_key_float(packer, "lease", config->lease);
+    pack_key_bool(packer, "sums", !skips_sums(link));
+    if (shared)
+        pack_key_uint(packer, "shared", config->shared_bytes);
+    link_send_own(link);
+}
+
+static bool is_short(const char *text)
+{
+    size_t n = strlen(text);
+    return n <= 256 && str_is_printable(text, n);
+}
+
+int link_take_hello(struct link *link, struct record *record, struct error *err)
+{
+    bool sums;
+    int64_t shared = 0;
+    int64_t major, minor;
+    if (!record_get_int(&record->header, "major", &major) ||
+        !record_get_int(&record->header, "minor", &minor))
+        return error_set(err, ERR_PROTOCOL, "a hello without a version");
+    if (major != STREAM_MAJOR) {
+        link->refusal = REFUSAL_WRONG_VERSION;
+        return error_set(err, ERR_PROTOCOL, "format %lld.%lld, but this program speaks %d.%d",
+                         (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
+    }
+    const msgpack_object *header = &record->header;
+    const char *task = record_text(header, "task");
+    int64_t incarnation;
+    if (!task || !is_short(task) || !record_get_int(header, "incarnation", &incarnation) ||
+        incarnation < 0)
+        return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
+    mem_free((void *)(uintptr_t)link->peer.task);
+    link->peer = (struct link_hello){mem_strdup(task), (uint64_t)incarnation};
+    if (!record_get_float(header, "lease", &link->peer_lease) ||
+        !(link->peer_lease >= LEASE_MIN && link->peer_lease <= LEASE_MAX))
+        link->peer_lease = link->config->lease;
+    if (link->expected && *link->expected && strcmp(link->expected, task))
+        return error_set(err, ERR_CONFIG, "'%s' is there instead of '%s'", task, link->expected);
+    if (link->config->hello(link->config->context, link, err))
+        return err->code;
+    make_name(link);
+    if (!record_get_bool(&record->header, "sums", &sums))
+        sums = true;
+    record_get_int(&record->header, "shared", &shared);
+    agree_shared(link, shared);
+    link->outer.decoder.sums = sums || !skips_sums(link);
+    pthread_mutex_lock(&link->out.lock);
+    link->out.sums = link->outer.decoder.sums;
+    pthread_mutex_unlock(&link->out.lock);
+    return 0;
+}
+
+/* ---- shared memory ----
+ *
+ * Both ends of a Unix socket agree on it. Both hellos ask for it; the accepting side creates it and
+ * passes it with its ping, the dialing side replies with a ping that says whether it has mapped it.
+ * After the pings all bytes go through it. */
+
+/* Polled by the loop without an event: what is found here may never be reported by one. */
+static bool poll_socket(void *context)
+{
+    struct link *link = context;
+    uint64_t before = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+    link_retain(link);
+    link_can_read(link);
+    bool found = link->state == LINK_CLOSED ||
+                 atomic_load_explicit(&link->bytes_in, memory_order_relaxed) != before;
+    link_release(link);
+    return found;
+}
+
+/* Both hellos were exchanged. */
+static void is_open(struct link *link)
+{
+    double period = link->config->lease < link->peer_lease ? link->config->lease : link->peer_lease;
+    link->state = LINK_OPEN;
+    link->was_open = true;
+    link->checked = link->kept_at = time_now();
+    link->ping_seconds = period / PINGS;
+    link->heartbeat = (struct heartbeat_task){.call = link_keep_alive, .context = link};
+    heartbeat_add(link->loop, &link->heartbeat, link->ping_seconds / 4);
+    loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
+    link->poller = (struct loop_poller){.poll = poll_socket, .context = link, .is_socket = true};
+    if (!link_shares_memory(link))
+        loop_add_poller(link->loop, &link->poller);
+    link->config->opened(link->config->context, link);
+}
+
+static void send_ping(struct link *link, size_t shared)
+{
+    msgpack_packer *packer = link_begin(link, RECORD_PING, shared > 0);
+    if (shared)
+        pack_key_uint(packer, "shared", shared);
+    link_send_own(link);
+}
+
+/* The peer's hello was accepted: sends a ping. */
+void link_welcome(struct link *link)
+{
+    if (!link->shared_bytes) {
+        send_ping(link, 0);
+    } else if (!link->dialed) {
+        struct error ignored = ERROR_INIT; /* the socket can be used instead */
+        int fds[SHARED_FDS];
+        link->offered = shared_create(link->fd, link->shared_bytes, fds, &ignored);
+        if (link->offered)
+            channel_give_fds(link->channel, fds);
+        send_ping(link, link->offered ? link->shared_bytes : 0);
+    }
+}
+
+static void use_channel(struct link *link, struct channel *channel)
+{
+    link->channel->type->free(link->channel);
+    link->channel = channel;
+    shared_attach(channel, link);
+}
+
+/* The peer's ping came: the link can be opened. */
+void link_take_welcome(struct link *link, const struct record *record)
+{
+    int64_t bytes = 0;
+    bool shared =
+        record_get_int(&record->header, "shared", &bytes) && bytes == (int64_t)link->shared_bytes;
+    if (link->shared_bytes && link->dialed) {
+        /* The dialing side maps the memory that was passed, and says whether it could. */
+        struct error ignored = ERROR_INIT;
+        int fds[SHARED_FDS];
+        struct channel *channel = NULL;
+        if (shared && channel_take_fds(link->channel, fds))
+            channel = shared_map(link->fd, link->shared_bytes, fds, &ignored);
+        send_ping(link, channel ? link->shared_bytes : 0);
+        if (channel)
+            use_channel(link, channel);
+    } else if (link->offered) {
+        struct channel *channel = link->offered;
+        link->offered = NULL;
+        if (shared)
+            use_channel(link, channel);
+        else
+            channel->type->free(channel);
+    }
+    is_open(link);
+}
+
+/* ---- events ---- */
+
 static void timed(void *context)
 {
     struct link *link = context;
@@ -223,7 +427,7 @@ static void timed(void *context)
 static void start_hello(struct link *link)
 {
     link->state = LINK_HELLO;
-    link_send_hello(link);
+    send_hello(link);
 }
 
 static void fd_ready(evutil_socket_t fd, short what, void *context)
@@ -268,7 +472,7 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link->address = mem_strdup(address);
     link->peer = (struct link_hello){mem_strdup(""), 0};
     link->buffer = mem_alloc(BUFFER_BYTES);
-    link_make_name(link);
+    make_name(link);
     send_queue_init(&link->out, true,
                     path == LINK_LOOPBACK ? LIMIT_BIN_BYTES
                     : path == LINK_LOCAL  ? LOCAL_BIN_BYTES
@@ -283,35 +487,6 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     if (!channel->type->handshake)
         start_hello(link);
     return link;
-}
-
-/* Polled by the loop without an event: what is found here may never be reported by one. */
-static bool poll_socket(void *context)
-{
-    struct link *link = context;
-    uint64_t before = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
-    link_retain(link);
-    link_can_read(link);
-    bool found = link->state == LINK_CLOSED ||
-                 atomic_load_explicit(&link->bytes_in, memory_order_relaxed) != before;
-    link_release(link);
-    return found;
-}
-
-void link_is_open(struct link *link)
-{
-    double period = link->config->lease < link->peer_lease ? link->config->lease : link->peer_lease;
-    link->state = LINK_OPEN;
-    link->was_open = true;
-    link->checked = link->kept_at = time_now();
-    link->ping_seconds = period / PINGS;
-    link->heartbeat = (struct heartbeat_task){.call = link_keep_alive, .context = link};
-    heartbeat_add(link->loop, &link->heartbeat, link->ping_seconds / 4);
-    loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
-    link->poller = (struct loop_poller){.poll = poll_socket, .context = link, .is_socket = true};
-    if (!link_shares_memory(link))
-        loop_add_poller(link->loop, &link->poller);
-    link->config->opened(link->config->context, link);
 }
 
 const struct link_hello *link_peer(const struct link *link)

@@ -121,11 +121,10 @@ void link_ended(struct link *link);                           /* in an orderly w
 /* Ends it in an orderly way without waiting for the peer. */
 void link_end_now(struct link *link);
 
-/* Both hellos were exchanged. */
-void link_is_open(struct link *link);
-
-/* Makes link_name from what is known of the peer now. */
-void link_make_name(struct link *link);
+/* The peer's hello came; it was accepted; and its ping came: the link is open. */
+int link_take_hello(struct link *link, struct record *record, struct error *err);
+void link_welcome(struct link *link);
+void link_take_welcome(struct link *link, const struct record *record);
 
 /* ---- writing (link_write.c) ---- */
 
@@ -144,17 +143,5 @@ void link_keep_alive(void *link); /* called by the heartbeat */
 void link_start_reading(struct link *link);
 void link_stop_reading(struct link *link); /* permanently */
 void link_can_read(struct link *link);
-
-/* ---- shared memory (link_shared.c) ---- */
-
-bool link_asks_shared(const struct link *link);
-void link_agree_shared(struct link *link, int64_t theirs); /* bytes in the peer's hello; 0: none */
-void link_welcome(struct link *link);                      /* the hello was accepted */
-void link_take_welcome(struct link *link, const struct record *record);
-
-/* ---- hellos (link_hello.c) ---- */
-
-void link_send_hello(struct link *link);
-int link_take_hello(struct link *link, struct record *record, struct error *err);
 
 #endif

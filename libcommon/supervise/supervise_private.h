@@ -159,7 +159,7 @@ struct supervisor {
 /* supervise_file.c */
 int supervise_read(struct supervisor *s, struct error *err);
 
-/* supervise_child.c: processes. */
+/* supervise_task.c: processes. */
 #define ENVIRONMENT_MAX 8 /* variables in a child's environment */
 /* Starts a shell line with these descriptors and environment. Returns errno. */
 int start_shell(struct supervisor *s, struct process *process, const char *line, struct spawn how);
@@ -167,7 +167,7 @@ void process_signal(const struct process *process, int signal); /* its group */
 void reap(struct supervisor *s);
 bool was_killed(int status);
 
-/* supervise_task.c: one task. */
+/* One task. */
 void task_plan(struct task *task, double pause);
 void task_tell_to_end(struct task *task);
 void task_kill(struct task *task);
@@ -175,16 +175,14 @@ void task_ended(struct supervisor *s, struct process *process, int status);
 void feeder_ended(struct supervisor *s, struct process *process, int status);
 void task_tick(struct supervisor *s, struct task *task);
 bool task_is_busy(const struct task *task);
+/* Its output. */
+void task_cause(const struct task *task, char text[TEXT_BYTES]);
+void task_last_words(const struct task *task, char text[TEXT_BYTES]);
+void task_last_lines(struct supervisor *s, const struct task *task);
 
 /* supervise_late.c: processes that are to end and do not. */
 void late_begin(struct process *process);
 void late_tick(struct supervisor *s);
-
-/* supervise_words.c: output of tasks. */
-void task_cause(const struct task *task, char text[TEXT_BYTES]);
-void task_last_words(const struct task *task, char text[TEXT_BYTES]);
-void task_last_lines(struct supervisor *s, const struct task *task);
-void task_repeat(struct supervisor *s, struct task *task);
 
 /* supervise_restart.c: the handling of deaths. */
 void settle_deaths(struct supervisor *s);
@@ -193,9 +191,6 @@ void give_up(struct supervisor *s, struct task *task, const char *after);
 /* supervise_watch.c: leases. */
 void watch_begin(struct supervisor *s);
 void watch_end(struct supervisor *s);
-
-/* supervise_state.c: the state as others see it. */
-void state_write(struct supervisor *s);
 
 /* supervise.c */
 void say(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

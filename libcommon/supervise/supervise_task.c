@@ -1,18 +1,186 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One task: its files, its feed command, its start and its end.
+ * One task: its files, its feed command, its start and its end; and any process: how it is started,
+ * and how its end is noticed.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervise/reaper.h"
 #include "supervise/supervise_private.h"
 
 #define FEEDER_SECONDS 1.0 /* for a feed command to end once told to */
+#define PARENT_PIPE 8      /* descriptor number of the parent-death pipe in children */
+#define TAIL_BYTES 4096    /* of stderr, examined at the end */
 #define BRIEF_SECONDS 3.0  /* a task that lives shorter lacks something */
+
+/* ---- a process, from its start to its end ---- */
+
+int start_shell(struct supervisor *s, struct process *process, const char *line, struct spawn how)
+{
+    char mark[64];
+    const char *words[] = {"/bin/sh", "-c", line, NULL}, *environment[ENVIRONMENT_MAX + 2] = {mark};
+    for (int i = 0; i < ENVIRONMENT_MAX && how.environment[i]; i++)
+        environment[i + 1] = how.environment[i];
+    process->serial = ++s->serial;
+    process->since = time_now();
+    process->late = (struct lateness){0};
+    snprintf(mark, sizeof mark, MARK_NAME "=%ld.%d", (long)getpid(), process->serial);
+    how.words = words;
+    how.environment = environment;
+    how.inherited = s->parent_pipe[0];
+    how.as = PARENT_PIPE;
+    how.session = true;
+    return errno = spawn_program(&how, &process->pid);
+}
+
+void process_signal(const struct process *process, int signal)
+{
+    if (process->pid)
+        kill(-process->pid, signal);
+}
+
+bool was_killed(int status)
+{
+    return status > 128 && status < 255;
+}
+
+static bool belongs_to_a_living(void *context, pid_t pid, const char *mark)
+{
+    const struct supervisor *s = context;
+    const char *serial = strchr(mark, '.');
+    for (const struct process *process = s->processes; process; process = process->next)
+        if (process->pid && serial && atoi(serial + 1) == process->serial)
+            return true;
+    return pid == getpid();
+}
+
+/* A process that has ended keeps its ID, which is also its group's, until it is waited for. */
+static bool wait_for_all(struct supervisor *s)
+{
+    siginfo_t info = {0};
+    bool any = false;
+    while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+        for (struct process *process = s->processes; process; process = process->next)
+            if (process->pid == info.si_pid) {
+                process_signal(process, SIGKILL);
+                process->pid = 0;
+                process->status = info.si_status + (info.si_code == CLD_EXITED ? 0 : 128);
+                process->has_ended = any = true;
+            }
+        waitpid(info.si_pid, NULL, WNOHANG);
+    }
+    return any;
+}
+
+/* Processes that they left behind are killed before their ends are reported. */
+void reap(struct supervisor *s)
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "%ld.", (long)getpid());
+    if (!wait_for_all(s))
+        return;
+    marks_kill(prefix, SIGKILL, belongs_to_a_living, s);
+    for (struct process *process = s->processes; process; process = process->next)
+        if (process->has_ended) {
+            process->has_ended = false;
+            process->ended(s, process, process->status);
+        }
+}
+
+/* ---- the stderr of a task: why it ended, and lines to show the user at once ---- */
+
+/* Reads from an offset of the file on. Returns the number of bytes. */
+static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYTES + 1])
+{
+    size_t n = task->errors ? file_read_part(task->errors, at, bytes, TAIL_BYTES) : 0;
+    bytes[n] = '\0';
+    return n;
+}
+
+/* Reads the last output of the task's last process: other output is no cause of its end. */
+static size_t read_last(const struct task *task, char bytes[TAIL_BYTES + 1])
+{
+    struct stat file;
+    bytes[0] = '\0';
+    if (!task->errors || stat(task->errors, &file) || file.st_size <= task->began)
+        return 0;
+    off_t at = file.st_size - TAIL_BYTES;
+    return read_errors(task, at > task->began ? at : task->began, bytes);
+}
+
+/* Gets the last line, preferring one of a tool to a shell's remark about processes that ended. */
+void task_last_words(const struct task *task, char text[TEXT_BYTES])
+{
+    char tail[TAIL_BYTES + 1], *rest = tail, *line;
+    const char *last = "", *tool = NULL;
+    read_last(task, tail);
+    while ((line = strsep(&rest, "\r\n"))) {
+        line += time_stamp_length(line);
+        if (*line)
+            last = line;
+        if (str_starts(line, "tf-") || str_starts(line, "ssh: "))
+            tool = line;
+    }
+    snprintf(text, TEXT_BYTES, "%s", tool ? tool : last);
+}
+
+/* Prints the last lines of a task unchanged when the job ends. */
+void task_last_lines(struct supervisor *s, const struct task *task)
+{
+    char tail[TAIL_BYTES + 1];
+    size_t n = read_last(task, tail);
+    while (n && strchr("\r\n", tail[n - 1]))
+        tail[--n] = '\0';
+    for (int lines = 3; n && (tail[n - 1] != '\n' || --lines);)
+        n--;
+    if (tail[n])
+        s->options.say(s->options.context, tail + n);
+}
+
+/* Gets "killed by signal 9", or the last line of its output. */
+void task_cause(const struct task *task, char text[TEXT_BYTES])
+{
+    const struct life *life = &task->life;
+    char words[TEXT_BYTES];
+    task_last_words(task, words);
+    if (*life->why || was_killed(life->code))
+        snprintf(text, TEXT_BYTES, "%s", *life->why ? life->why : life->ended);
+    else
+        snprintf(text, TEXT_BYTES, "ended with exit %d (%.900s)%s%s", life->code, words,
+                 *life->fed ? ", fed by a command that ended with " : "", life->fed);
+}
+
+/* Shows new whole lines that contain a text of `repeats`. */
+static void task_repeat(struct supervisor *s, struct task *task)
+{
+    char bytes[TAIL_BYTES + 1], *line = bytes, *end;
+    struct stat file;
+    if (stat(task->errors, &file) || file.st_size <= task->repeated)
+        return;
+    size_t n = read_errors(task, task->repeated, bytes);
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        /* The shown text begins at the first line of `repeats` that is found. */
+        const char *repeated = NULL;
+        for (const char *text = task->repeats; text && !repeated; text = strchr(text, '\n')) {
+            text += *text == '\n';
+            repeated = memmem(line, strlen(line), text, strcspn(text, "\n"));
+        }
+        if (repeated)
+            (str_starts(repeated, "no") ? say_loss : say)(s, "%s: %s", task->name, repeated);
+    }
+    task->repeated += n == TAIL_BYTES && line == bytes ? (off_t)n : line - bytes;
+}
+
+/* ---- a task ---- */
 
 bool task_is_busy(const struct task *task)
 {

@@ -169,7 +169,7 @@ int peers_connect(struct peers *peers, const char *task, const char *text, doubl
                   struct error *err)
 {
     struct address address;
-    if (peers_has(peers, task) || find(peers, task))
+    if (peers_linked(peers, task) || find(peers, task))
         return 0;
     if (address_parse(&address, text, peers->folder, err))
         return error_prefix(err, "%s: ", task);

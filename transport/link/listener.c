@@ -30,7 +30,7 @@ struct listener {
     int fd, spare; /* spare: -1 while a connection is turned away */
     double told;   /* last time that lack of descriptors was reported */
     struct address address;
-    struct event *event;
+    struct loop_event *event; /* NULL: paused */
     struct loop_event *timer;
     struct listener *next;
 };
@@ -164,7 +164,8 @@ static void turn_away(struct listener *listener, int number)
 
 static void pause_accepting(struct listener *listener)
 {
-    event_del(listener->event);
+    loop_event_free(listener->event);
+    listener->event = NULL;
     loop_timer_set(listener->timer, PAUSE_SECONDS);
 }
 
@@ -202,7 +203,7 @@ static bool make_room(struct listener *listener, const struct room *room)
     return false;
 }
 
-static void accept_all(evutil_socket_t fd, short what, void *context)
+static void accept_all(void *context)
 {
     struct listener *listener = context;
     struct rlimit limit;
@@ -211,14 +212,12 @@ static void accept_all(evutil_socket_t fd, short what, void *context)
     int reserved = all / 4 < RESERVED_MAX ? all / 4 : RESERVED_MAX;
     int half = (all - reserved) / 2;
     struct room room = {all - reserved, half < WAITING_MAX ? half : WAITING_MAX};
-    (void)what;
-    loop_worked(listener->peers->loop);
     if (!has_room(listener, &room) && !make_room(listener, &room)) {
         pause_accepting(listener);
         return;
     }
     do {
-        int peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int peer = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (peer >= 0) {
             accept_link(listener, peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -239,7 +238,7 @@ static void resume_accepting(void *context)
     if (listener->spare < 0 && (listener->spare = keep_spare()) < 0)
         loop_timer_set(listener->timer, PAUSE_SECONDS);
     else
-        event_add(listener->event, NULL);
+        listener->event = loop_watch_new(listener->peers->loop, listener->fd, accept_all, listener);
 }
 
 int peers_listen(struct peers *peers, const char *text, struct address *bound, struct error *err)
@@ -261,9 +260,7 @@ int peers_listen(struct peers *peers, const char *text, struct address *bound, s
     if (!address_is_unix(&address))
         address_of_socket(&listener->address, fd, false);
     listener->timer = loop_timer_new(peers->loop, resume_accepting, listener);
-    listener->event = event_new(peers->loop->base, fd, EV_READ | EV_PERSIST, accept_all, listener);
-    if (!listener->event || event_add(listener->event, NULL))
-        mem_exhausted(0);
+    listener->event = loop_watch_new(peers->loop, fd, accept_all, listener);
     listener->next = peers->listeners;
     peers->listeners = listener;
     if (bound)
@@ -275,7 +272,7 @@ void listener_free_first(struct peers *peers)
 {
     struct listener *listener = peers->listeners;
     peers->listeners = listener->next;
-    event_free(listener->event);
+    loop_event_free(listener->event);
     loop_event_free(listener->timer);
     if (address_is_unix(&listener->address))
         unlink(unix_path(&listener->address));

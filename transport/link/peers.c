@@ -40,21 +40,10 @@ void peers_trim(struct peers *peers, double seconds)
     buffer_pool_trim(peers->config.buffer_pool, seconds);
 }
 
-static struct link *find_linked(struct peers *peers, const char *task, bool is_held)
+struct link *peers_linked(const struct peers *peers, const char *task)
 {
     int64_t value;
-    pthread_mutex_lock(&peers->lock);
-    bool found = map_get(&peers->by_task, task, &value);
-    struct link *link = found ? (struct link *)(intptr_t)value : NULL;
-    if (link && is_held)
-        link_retain(link);
-    pthread_mutex_unlock(&peers->lock);
-    return link;
-}
-
-static struct link *linked(struct peers *peers, const char *task)
-{
-    return find_linked(peers, task, false);
+    return map_get(&peers->by_task, task, &value) ? (struct link *)(intptr_t)value : NULL;
 }
 
 /* Returns whether the link is the surplus one of two that crossed; both ends choose the same. */
@@ -89,7 +78,7 @@ static int take_hello(void *context, struct link *link, struct error *err)
         return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
                          (unsigned long long)link->peer.incarnation, (long long)newest);
     }
-    if (is_surplus(peers, link, linked(peers, task)))
+    if (is_surplus(peers, link, peers_linked(peers, task)))
         return refuse_surplus(err);
     if (known || peers->newest.n < NEWEST_MAX)
         map_put(&peers->newest, known ? task : mem_strdup(task), (int64_t)incarnation);
@@ -101,7 +90,7 @@ static void link_opened(void *context, struct link *link)
     struct peers *peers = context;
     peers->n_waiting -= !link->dialed;
     if (*link->peer.task) {
-        struct link *old = linked(peers, link->peer.task);
+        struct link *old = peers_linked(peers, link->peer.task);
         if (is_surplus(peers, link, old)) { /* the other was opened after this one's hello */
             struct error why = ERROR_INIT;
             refuse_surplus(&why);
@@ -135,7 +124,7 @@ static void closed(void *context, struct link *link, const struct error *why)
         if (peers->links.items[i] != link)
             peers->links.items[n++] = peers->links.items[i];
     peers->links.n = n;
-    if (link->was_open && *link->peer.task && linked(peers, link->peer.task) == link) {
+    if (link->was_open && *link->peer.task && peers_linked(peers, link->peer.task) == link) {
         pthread_mutex_lock(&peers->lock);
         map_remove(&peers->by_task, link->peer.task);
         pthread_mutex_unlock(&peers->lock);
@@ -238,14 +227,14 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
     return link;
 }
 
-bool peers_has(struct peers *peers, const char *task)
-{
-    return linked(peers, task) != NULL;
-}
-
 struct link *peers_find(struct peers *peers, const char *task)
 {
-    return find_linked(peers, task, true);
+    pthread_mutex_lock(&peers->lock);
+    struct link *link = peers_linked(peers, task);
+    if (link)
+        link_retain(link);
+    pthread_mutex_unlock(&peers->lock);
+    return link;
 }
 
 void peers_each(struct peers *peers, void (*call)(void *context, struct link *link), void *context)

@@ -26,8 +26,8 @@ struct peers {
     struct listener *listeners;
     int n_waiting; /* accepted, but not yet open */
     pthread_mutex_t lock;
-    struct map by_task;           /* under the lock: open links to tasks, by link->peer.task */
-    struct map newest;            /* latest incarnation by task; the map owns its keys */
+    struct map by_task; /* open links to tasks, by link->peer.task; changed under the lock */
+    struct map newest;  /* latest incarnation by task; the map owns its keys */
     struct peer_refusals refused; /* under the lock */
     struct error failed;          /* the first dial that failed since the last peers_wait */
 };
@@ -37,7 +37,9 @@ struct peers {
 struct link *peers_add(struct peers *peers, int fd, const struct address *address, const char *text,
                        const char *expected, struct error *err);
 
-bool peers_has(struct peers *peers, const char *task);
+/* Returns the open link to a task; NULL: none. In the loop's thread, which alone changes by_task.
+ */
+struct link *peers_linked(const struct peers *peers, const char *task);
 
 /* listener.c */
 void listener_free_first(struct peers *peers);

@@ -38,7 +38,7 @@ static bool has_one_link(struct end *end, const char *to)
 {
     int n = 0;
     peers_each(end->peers, count, &n);
-    return n == 1 && peers_has(end->peers, to);
+    return n == 1 && peers_linked(end->peers, to);
 }
 
 static bool are_linked(struct end ends[2])

@@ -95,11 +95,6 @@ void extents_use(struct extents *extents, size_t offset, size_t bytes, int user,
     insert(extents, i, (struct memory_extent){offset, bytes, user, now});
 }
 
-void extents_keep(struct extents *extents, size_t i)
-{
-    extents->all.items[i].user = EXTENT_KEPT;
-}
-
 void extents_forget(struct extents *extents, size_t i)
 {
     memmove(extents->all.items + i, extents->all.items + i + 1,
@@ -112,9 +107,4 @@ size_t extents_bytes(const struct extents *extents)
     for (size_t i = 0; i < extents->all.n; i++)
         bytes += extents->all.items[i].bytes;
     return bytes;
-}
-
-void extents_release(struct extents *extents)
-{
-    vec_release(&extents->all);
 }

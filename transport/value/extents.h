@@ -16,7 +16,7 @@
 
 struct memory_extent {
     size_t offset, bytes;
-    int user;    /* the caller's number; EXTENT_KEPT: none */
+    int user;    /* the caller's number, or, set when it is no longer used, EXTENT_KEPT */
     double used; /* time of the last use */
 };
 
@@ -31,13 +31,9 @@ bool extents_find(const struct extents *extents, size_t from, size_t to, size_t 
 /* The bytes are used from now on. */
 void extents_use(struct extents *extents, size_t offset, size_t bytes, int user, double now);
 
-/* Extent i is no longer used; its memory is kept. */
-void extents_keep(struct extents *extents, size_t i);
-
 /* Removes extent i, whose memory is gone. */
 void extents_forget(struct extents *extents, size_t i);
 
 size_t extents_bytes(const struct extents *extents);
-void extents_release(struct extents *extents);
 
 #endif

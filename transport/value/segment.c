@@ -114,7 +114,7 @@ static void segment_drop(struct segment *segment)
         mem_discharge(extents_bytes(&segment->extents));
     munmap(segment->head, SEGMENT_PAGE);
     close(segment->fd);
-    extents_release(&segment->extents);
+    vec_release(&segment->extents.all);
     mem_free(segment->tensors);
     mem_free(segment->mapped);
     mem_free(segment);
@@ -353,12 +353,10 @@ static void segment_give_to_system(struct segment *segment, size_t i)
 /* Keeps memory that has no readers. */
 static void segment_collect(struct segment *segment)
 {
-    for (size_t i = 0; i < segment->extents.all.n; i++) {
-        int slot = segment->extents.all.items[i].user;
-        if (slot != EXTENT_KEPT &&
-            atomic_load_explicit(segment_readers(segment, slot), memory_order_acquire) == 0)
-            extents_keep(&segment->extents, i);
-    }
+    vec_each(extent, &segment->extents.all)
+        if (extent->user != EXTENT_KEPT &&
+            atomic_load_explicit(segment_readers(segment, extent->user), memory_order_acquire) == 0)
+            extent->user = EXTENT_KEPT;
 }
 
 static bool is_apart(const struct memory_extent *extent, struct segment_span span)

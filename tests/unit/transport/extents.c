@@ -75,7 +75,7 @@ static void change(struct model *m, bool forgets, size_t i)
     if (forgets)
         extents_forget(&m->extents, i);
     else
-        extents_keep(&m->extents, i);
+        m->extents.all.items[i].user = EXTENT_KEPT;
     for (size_t k = extent.offset; k < extent.offset + extent.bytes; k++)
         m->user[k] = forgets ? NONE : EXTENT_KEPT;
 }
@@ -108,7 +108,7 @@ static void random_steps(void **state)
             change(&m, what == 4, i);
         check(&m);
     }
-    extents_release(&m.extents);
+    vec_release(&m.extents.all);
 }
 
 /* It takes neighbouring free extents, and no more new memory than is missing. */
@@ -133,7 +133,7 @@ static void a_large_one_takes_what_others_left(void **state)
     assert_true(extents_find(&m.extents, 0, SPACE, 30, &offset, &fresh));
     assert_int_equal(offset, 0);
     assert_int_equal(fresh, 8);
-    extents_release(&m.extents);
+    vec_release(&m.extents.all);
 }
 
 int main(void)

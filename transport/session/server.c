@@ -670,47 +670,41 @@ struct variable_access {
     struct served_session *served; /* held */
     struct peer *asker;            /* held */
     uint64_t query;
-    const struct node *node;
+    struct saved_variable saved;
     struct device *device;
     bool writes;
-    int64_t updates;
-    struct tensor value;
 };
 
 static void access_free(struct variable_access *access)
 {
     let_go(access->served, NULL);
     peer_release(access->asker);
-    tensor_release(&access->value);
+    tensor_release(&access->saved.value);
     mem_free(access);
 }
 
-static void reply_value(const struct variable_access *access, const struct saved_variable *saved)
+static void reply_value(const struct variable_access *access)
 {
-    struct named_tensor named = {"", saved->value};
+    struct named_tensor named = {"", access->saved.value};
     msgpack_packer *packer = reply_begin(access->asker, access->query, 1);
     if (!packer)
         return;
-    pack_key_int(packer, "updates", saved->updates);
-    reply_end(access->asker, &named, saved->value.type != DTYPE_INVALID);
+    pack_key_int(packer, "updates", access->saved.updates);
+    reply_end(access->asker, &named, named.tensor.type != DTYPE_INVALID);
 }
 
 static void *run_access(void *argument)
 {
     struct variable_access *access = argument;
     struct variable_store *store = access->served->server->options.variables;
-    struct saved_variable saved = {
-        .node = access->node, .updates = access->updates, .value = access->value};
     struct error err = ERROR_INIT;
-    if (access->writes ? variable_put(store, &saved, access->device, &err)
-                       : variable_take(store, &saved, &err))
+    if (access->writes ? variable_put(store, &access->saved, access->device, &err)
+                       : variable_take(store, &access->saved, &err))
         reply_error(access->asker, access->query, &err);
     else if (access->writes)
         reply_done(access->asker, access->query);
     else
-        reply_value(access, &saved);
-    if (!access->writes)
-        tensor_release(&saved.value);
+        reply_value(access);
     access_free(access);
     return NULL;
 }
@@ -734,12 +728,13 @@ static int read_query(struct variable_access *access, const struct query *query,
 {
     const struct record *record = query->record;
     const char *named = record_text(&record->header, "name"), *name = named ? named : "";
-    record_get_int(&record->header, "updates", &access->updates);
-    access->node = graph_find(access->served->sent.graph, name);
-    if (!access->node || !node_is(access->node, "Variable"))
+    record_get_int(&record->header, "updates", &access->saved.updates);
+    const struct node *node = graph_find(access->served->sent.graph, name);
+    access->saved.node = node;
+    if (!node || !node_is(node, "Variable"))
         error_set(err, ERR_PROTOCOL, "there is no variable '%.200s' in the session", name);
-    else if (!(access->device = device_of(access->served->server, access->node)))
-        error_set(err, ERR_CONFIG, "there is no device '%s' here", access->node->assigned);
+    else if (!(access->device = device_of(access->served->server, node)))
+        error_set(err, ERR_CONFIG, "there is no device '%s' here", node->assigned);
     else if (record->n_tensors != access->writes)
         error_set(err, ERR_PROTOCOL, "%d values for '%.200s'", record->n_tensors, name);
     return err->code;
@@ -756,7 +751,7 @@ static int verb_access(struct served_session *served, const struct query *query,
     served_retain(served);
     int code = read_query(access, query, err);
     if (!code && access->writes)
-        tensor_share(&access->value, &query->record->tensors[0].tensor);
+        tensor_share(&access->saved.value, &query->record->tensors[0].tensor);
     if (!code && thread_start(&thread, run_access, access))
         code = error_set(err, ERR_OS, "cannot start a thread");
     if (code)

@@ -163,7 +163,7 @@ static int await_replies(struct driver_session *session, struct inquiry *inquiry
     return code;
 }
 
-/* Tasks read the cluster as they would its file (served_graph.h). */
+/* Tasks read the cluster as they would its file (server_private.h). */
 static void pack_cluster(void *context, msgpack_packer *packer)
 {
     const struct remote_task *task = context;

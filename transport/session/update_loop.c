@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "transport/session/driver_session.h"
-#include "transport/session/served_graph.h"
+#include "transport/session/server_private.h"
 
 /* A task that waits for the reply that an update runs. */
 struct asker {

@@ -24,7 +24,4 @@ struct update_loops *update_loops_new(const struct server_options *options,
 /* Ends all updates; runs the loop meanwhile. */
 void update_loops_free(struct update_loops *updates);
 
-/* In server.c: the options of sessions that run here. */
-struct session_options server_session_options(const struct server_options *options);
-
 #endif

@@ -261,13 +261,13 @@ static struct remote **exchange_step(struct value_exchange *exchange, uint64_t s
     return NULL;
 }
 
-/* A value of a peer (NULL: dead). `charged`: its bytes of the peer's credit, which are returned
- * when it is taken; 0 with `granted`. */
+/* A value of a peer (NULL: dead), or its announcement. `charged`: its bytes of the peer's credit,
+ * which are returned when it is taken; 0 with `granted`. */
 struct arrival {
     struct peer *peer;
     const char *key;
     uint64_t iteration, charged;
-    bool granted;
+    bool granted, is_announced;
     const struct tensor *value;
 };
 
@@ -283,30 +283,6 @@ static void return_credit(const struct rendezvous_value *value)
     peer_release(value->owner);
 }
 
-/* A peer may send what cannot be taken because the step has ended. */
-static int take_in(struct remote *remote, const struct arrival *arrival,
-                   struct rendezvous_value *value, struct error *err)
-{
-    const struct rendezvous_key key = {.tensor_name = arrival->key,
-                                       .iteration = arrival->iteration};
-    struct error failure = ERROR_INIT;
-    int code = remote->local.send(remote->rendezvous, &key, value, &failure);
-    return code && !is_aborted(remote) ? error_set(err, ERR_PROTOCOL, "%s", failure.text) : 0;
-}
-
-static int remote_arrived(struct remote *remote, const struct arrival *arrival, struct error *err)
-{
-    struct rendezvous_value value = {.was_announced = arrival->granted};
-    if (arrival->value)
-        tensor_share(&value.tensor, arrival->value);
-    if (arrival->charged) {
-        value.released = return_credit;
-        value.owner = peer_retain(arrival->peer);
-        value.charged = arrival->charged;
-    }
-    return take_in(remote, arrival, &value, err);
-}
-
 static void end_announcement(struct rendezvous_source *source, bool is_wanted)
 {
     struct announcement *announced = (struct announcement *)source;
@@ -317,15 +293,35 @@ static void end_announcement(struct rendezvous_source *source, bool is_wanted)
     mem_free(announced);
 }
 
-static int remote_announced(struct remote *remote, const struct arrival *arrival, struct error *err)
+static struct rendezvous_source *announcement_new(struct remote *remote,
+                                                  const struct arrival *arrival)
 {
     struct announcement *announced = mem_alloc(sizeof *announced);
-    struct rendezvous_value value = {.source = &announced->source};
     announced->source.release = end_announcement;
     announced->peer = peer_retain(arrival->peer);
     announced->id = (struct value_id){remote->exchange->session, remote->step,
                                       mem_strdup(arrival->key), arrival->iteration, 0};
-    return take_in(remote, arrival, &value, err);
+    return &announced->source;
+}
+
+/* A peer may send what cannot be taken because the step has ended. */
+static int take_in(struct remote *remote, const struct arrival *arrival, struct error *err)
+{
+    const struct rendezvous_key key = {.tensor_name = arrival->key,
+                                       .iteration = arrival->iteration};
+    struct rendezvous_value value = {.was_announced = arrival->granted};
+    struct error failure = ERROR_INIT;
+    if (arrival->is_announced)
+        value.source = announcement_new(remote, arrival);
+    if (arrival->value)
+        tensor_share(&value.tensor, arrival->value);
+    if (arrival->charged) {
+        value.released = return_credit;
+        value.owner = peer_retain(arrival->peer);
+        value.charged = arrival->charged;
+    }
+    int code = remote->local.send(remote->rendezvous, &key, &value, &failure);
+    return code && !is_aborted(remote) ? error_set(err, ERR_PROTOCOL, "%s", failure.text) : 0;
 }
 
 /* ---- the rendezvous of a step ---- */
@@ -474,17 +470,15 @@ static int find_target(struct value_exchange *exchange, const struct value_id *i
     return code;
 }
 
-typedef int arrive_function(struct remote *, const struct arrival *, struct error *);
-
 static int arrive(struct exchanges *all, const struct value_id *id, struct arrival *arrival,
-                  arrive_function *function, struct error *err)
+                  struct error *err)
 {
     struct value_exchange *exchange = exchange_find(all, id->session);
     struct remote *remote = NULL;
     arrival->iteration = id->iteration;
     int code = exchange ? find_target(exchange, id, arrival, &remote, err) : 0;
     if (remote) {
-        code = function(remote, arrival, err);
+        code = take_in(remote, arrival, err);
         remote_release(remote);
     } else {
         atomic_fetch_add(&all->dropped, 1);
@@ -519,7 +513,7 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
             code = error_set(err, ERR_PROTOCOL, "sends '%.200s' beyond its credit", id.key);
     }
     if (!code && comes)
-        code = arrive(all, &id, &arrival, remote_arrived, err);
+        code = arrive(all, &id, &arrival, err);
     tensor_release(&shared);
     return code;
 }
@@ -527,10 +521,10 @@ int exchanges_value(struct exchanges *all, struct peer *peer, const struct recor
 int exchanges_announce(struct exchanges *all, struct peer *peer, const struct record *record,
                        struct error *err)
 {
-    struct arrival arrival = {.peer = peer};
+    struct arrival arrival = {.peer = peer, .is_announced = true};
     struct value_id id;
     return value_id_read(&id, record)
-               ? arrive(all, &id, &arrival, remote_announced, err)
+               ? arrive(all, &id, &arrival, err)
                : error_set(err, ERR_PROTOCOL, "an announcement that says not of what");
 }
 
@@ -555,8 +549,8 @@ static bool is_awaited(void *context, const struct rendezvous_key *key, bool is_
 
 static bool routes_to(const struct value_exchange *exchange, const struct peer *peer)
 {
-    for (size_t i = 0; i < exchange->routes.n; i++)
-        if (exchange->routes.items[i].peer == peer)
+    vec_each(route, &exchange->routes)
+        if (route->peer == peer)
             return true;
     return false;
 }

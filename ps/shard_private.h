@@ -163,15 +163,13 @@ void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
                          const struct ckpt_run *run);
 void shard_measure_forget(struct shard *shard);
 
-/* shard_run.c */
+/* shard_origin.c */
+shard_work shard_tell_origin;
 /* From now on the shard saves as that run, and continues it if the writer does. If the shard was
  * given a name for its run, it keeps that name. */
 void shard_go_on_with(struct shard *shard, const struct store_writer *writer);
 struct store_writer shard_saves_as(struct shard *shard);
 bool shard_is_own_folder(const struct shard *shard, const char *folder);
-
-/* shard_origin.c */
-shard_work shard_tell_origin;
 
 struct shard_origin shard_origin(struct shard *shard);
 /* Called once the values are restored. is_told: the other shards were told to use the same; only

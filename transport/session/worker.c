@@ -11,6 +11,7 @@
 #include "base/life.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/name_index.h"
 #include "base/time.h"
 #include "graph/holders.h"
 #include "graph/infer.h"
@@ -432,20 +433,19 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
 
 struct trained {
     const struct graph *graph;
+    struct name_index variables; /* its nodes, by the names of variables */
     struct str name;
     uint64_t updates; /* of that one */
 };
 
 /* Variables of other containers are of other graphs, even if they have the same names. */
-static bool has_variable(const struct graph *graph, const char *container, const char *name)
+static bool has_variable(const struct trained *found, const char *container, const char *name)
 {
-    graph_each(node, graph) {
-        if (!node_is(node, "Variable"))
-            continue;
-        const struct variable variable = variable_of_node(node, NULL);
-        if (!strcmp(variable.name, name) && !strcmp(variable.container, container))
+    const struct name_link *at = name_index_first(&found->variables, name);
+    for (; at; at = name_index_next(&found->variables, at))
+        if (!strcmp(variable_of_node(graph_node(found->graph, at->value), NULL).container,
+                    container))
             return true;
-    }
     return false;
 }
 
@@ -464,7 +464,7 @@ static void see_variables(void *context, const char *task, const struct record *
             record_get_text(row, "name", &arena, &name) &&
             record_get_bool(row, "initialized", &has_value) && has_value &&
             record_get_uint(row, "updates", &updates) && updates > INITIAL_UPDATES &&
-            has_variable(found->graph, container, name)) {
+            has_variable(found, container, name)) {
             str_clear(&found->name);
             str_append(&found->name, name);
             found->updates = updates;
@@ -479,6 +479,9 @@ static int check_untrained(struct worker *worker, struct error *err)
 {
     struct trained found = {.graph = worker->options.graph, .name = STR_INIT};
     const struct task_request list = {.verb = "list", .answered = see_variables, .context = &found};
+    graph_each(node, found.graph)
+        if (node_is(node, "Variable"))
+            name_index_add(&found.variables, variable_of_node(node, NULL).name, node->id);
     for (int i = 0; i < driver_session_tasks(worker->session); i++) {
         struct error ignored = ERROR_INIT; /* tasks of workers have no list */
         driver_session_ask(worker->session, i, &list, &ignored);
@@ -490,6 +493,7 @@ static int check_untrained(struct worker *worker, struct error *err)
                   " updates), and init would set both: tf-ps put gives a value to one, tf-ps reset "
                   "takes all of them",
                   worker->member.task, node->name, str_text(&found.name), found.updates);
+    name_index_release(&found.variables);
     str_release(&found.name);
     return err->code;
 }

@@ -142,6 +142,16 @@ void shard_cuts_end(struct shard *shard);
 shard_work shard_write, shard_save, shard_hand_out;
 const char *shard_name(struct arena *arena, const char *task); /* "ps:0": "ps-0" */
 
+/* The other tasks of the shard's job, with links to them. */
+struct shard_others {
+    struct cluster cluster;
+    VEC(const char *) tasks;
+};
+bool shard_is_of_job(const struct shard *shard, const struct cluster_task *task);
+int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
+                      struct error *err);
+void shard_others_release(struct shard_others *others);
+
 struct shard_save_request {
     const char *folder;
     int64_t step; /* -1: one more than the newest there */
@@ -206,15 +216,5 @@ void shard_was_saved(struct shard *shard, const char *folder, int64_t step);
 /* Called for a new clock: tells it where the first checkpoint is due, so that no worker passes that
  * version before the slow queue looks at the clock. */
 void shard_stop_first(struct shard *shard, struct clock *clock);
-
-/* shard_others.c: the other tasks of the shard's job, with links to them. */
-struct shard_others {
-    struct cluster cluster;
-    VEC(const char *) tasks;
-};
-bool shard_is_of_job(const struct shard *shard, const struct cluster_task *task);
-int shard_find_others(struct shard *shard, struct shard_others *others, double seconds,
-                      struct error *err);
-void shard_others_release(struct shard_others *others);
 
 #endif

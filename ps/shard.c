@@ -42,8 +42,7 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     shard_fields_take(&query->fields, &from->record->header, &query->arena);
     if (!(*seconds >= 0 && *seconds <= SHARD_WAIT_MAX))
         *seconds = SHARD_WAIT_SECONDS;
-    query->has_value = from->record->n_tensors == 1;
-    if (query->has_value)
+    if (from->record->n_tensors == 1)
         tensor_share(&query->value, &from->record->tensors[0].tensor);
     return query;
 }

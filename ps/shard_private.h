@@ -102,8 +102,7 @@ struct shard_query {
     struct peer *peer; /* held */
     uint64_t id;
     struct shard_fields fields; /* in any case with seconds */
-    struct tensor value;        /* in a reference-counted buffer, or none */
-    bool has_value;
+    struct tensor value;        /* in a reference-counted buffer; DTYPE_INVALID: none */
     struct arena arena;
 };
 
@@ -120,9 +119,8 @@ void shard_reply_failure(struct shard_query *query, const struct error *err);
 void shard_query_end(struct shard_query *query, struct shard_fields *fields,
                      const struct error *err);
 
-/* shard_verbs.c */
+/* shard_verbs.c; the last two in the loop's thread */
 shard_work shard_list, shard_get, shard_put, shard_reset;
-/* shard_stats.c, in the loop's thread */
 void shard_status(void *shard, const struct query *query);
 void shard_stats(void *shard, const struct query *query);
 

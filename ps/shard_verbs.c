@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests of users about what a shard keeps, and about itself.
+ */
+#include <unistd.h>
+
+#include "base/time.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
@@ -69,7 +75,7 @@ void shard_put(struct shard_query *query)
     const struct shard_fields *fields = &query->fields;
     if (!check_name(query))
         return;
-    if (!query->has_value)
+    if (query->value.type == DTYPE_INVALID)
         error_set(&err, ERR_PROTOCOL, "a request to put needs one tensor");
     else
         containers_put(query->shard->options.variables, fields->container, fields->name,
@@ -90,4 +96,181 @@ void shard_reset(struct shard_query *query)
                          &err);
     reply.variables = n;
     shard_query_end(query, &reply, &err);
+}
+
+/* ---- status and stats: in the loop's thread; they never wait for a lock ---- */
+
+void shard_status(void *context, const struct query *query)
+{
+    struct shard *shard = context;
+    struct error failure = ERROR_INIT;
+    struct clock *clock = containers_clock(shard->options.variables);
+    const struct link_hello *self = peers_self(conns_peers(query->conns));
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
+    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
+        joined += workers[i].joined && !workers[i].left;
+    bool failed = clock && clock_has_failed(clock, &failure);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 10);
+    if (!packer)
+        return;
+    pack_key_text(packer, "task", shard->options.task);
+    pack_key_uint(packer, "incarnation", self->incarnation);
+    pack_key_int(packer, "pid", getpid());
+    pack_key_float(packer, "seconds", time_now() - shard->began);
+    pack_key_float(packer, "still", loop_longest_stillness(conns_loop(query->conns)));
+    pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
+    pack_key_int(packer, "workers", joined);
+    pack_key_text(packer, "failed", failed ? failure.text : "");
+    pthread_mutex_lock(&shard->lock);
+    pack_key_int(packer, "saved", shard->saved_step);
+    pack_key_text(packer, "save_error", shard->save_text);
+    pthread_mutex_unlock(&shard->lock);
+    reply_end(query->peer, NULL, 0);
+}
+
+static void pack_workers(msgpack_packer *packer, struct clock *clock)
+{
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
+    if (n > SHARD_WORKERS_MAX)
+        n = SHARD_WORKERS_MAX;
+    pack_key_array(packer, "workers", (size_t)n);
+    for (const struct clock_worker *worker = workers; worker < workers + n; worker++) {
+        msgpack_pack_map(packer, 11);
+        pack_key_int(packer, "worker", worker->worker);
+        pack_key_bool(packer, "here", worker->joined && !worker->left);
+        pack_key_int(packer, "clock", worker->clock);
+        pack_key_int(packer, "behind", worker->behind);
+        pack_key_float(packer, "waited", worker->waited);
+        pack_key_int(packer, "pushed", worker->pushed);
+        pack_key_int(packer, "counted", worker->counted);
+        pack_key_int(packer, "late", worker->late);
+        pack_key_int(packer, "dropped", worker->dropped);
+        pack_key_int(packer, "duplicate", worker->duplicate);
+        pack_key_float(packer, "seen", worker->seen);
+    }
+}
+
+struct traffic {
+    int64_t links;
+    uint64_t in, out;
+    VEC(struct link *) tasks; /* to tasks, not to tools */
+    size_t n_stuck;           /* links whose tasks' loops are stalled */
+};
+
+static void add_link(void *context, struct link *link)
+{
+    struct traffic *traffic = context;
+    struct link_stats stats = link_stats(link);
+    traffic->links++;
+    traffic->in += stats.bytes_in + stats.shared_in;
+    traffic->out += stats.bytes_out + stats.shared_out;
+    if (!*link_peer(link)->task)
+        return;
+    vec_push(&traffic->tasks, link);
+    traffic->n_stuck += link_stillness(link) > 0;
+}
+
+static struct resource_size size_of(const struct resource *r)
+{
+    struct resource_size size = {0};
+    if (r->kind->size)
+        r->kind->size(r->object, &size);
+    return size;
+}
+
+static struct resource_size count_staged(struct shard *shard)
+{
+    struct resource *r = NULL;
+    struct resource_size sum = {0};
+    while ((r = resource_next(shard->options.variables, r))) {
+        struct resource_size size = size_of(r);
+        sum.bytes += size.bytes;
+        sum.items += size.items;
+    }
+    return sum;
+}
+
+/* More may be created meanwhile: only those counted first are reported. */
+static void pack_resources(msgpack_packer *packer, struct variable_store *store)
+{
+    struct resource *r = NULL;
+    uint32_t n = 0;
+    while ((r = resource_next(store, r)))
+        n++;
+    pack_key_array(packer, "resources", n);
+    for (uint32_t i = 0; i < n; i++) {
+        r = resource_next(store, r);
+        struct resource_size size = size_of(r);
+        struct str name = STR_INIT, what = STR_INIT;
+        str_printf(&name, "%s:%s", r->kind->name, r->name);
+        r->kind->describe(r->object, &what);
+        msgpack_pack_map(packer, 5);
+        pack_key_text(packer, "container", r->container);
+        pack_key_text(packer, "name", str_text(&name));
+        pack_key_int(packer, "items", size.items);
+        pack_key_int(packer, "bytes", size.bytes);
+        pack_key_text(packer, "is", str_text(&what));
+        str_release(&name);
+        str_release(&what);
+    }
+}
+
+static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
+{
+    pack_key_int(packer, "links", traffic->links);
+    pack_key_int(packer, "in", (int64_t)traffic->in);
+    pack_key_int(packer, "out", (int64_t)traffic->out);
+    pack_key_map(packer, "peers", traffic->tasks.n);
+    for (size_t i = 0; i < traffic->tasks.n; i++)
+        pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
+                       link_silence(traffic->tasks.items[i]));
+    pack_key_array(packer, "values", traffic->tasks.n);
+    for (size_t i = 0; i < traffic->tasks.n; i++) {
+        struct link_stats stats = link_stats(traffic->tasks.items[i]);
+        msgpack_pack_map(packer, 3);
+        pack_key_text(packer, "peer", link_peer(traffic->tasks.items[i])->task);
+        pack_key_int(packer, "got", (int64_t)stats.values_in);
+        pack_key_int(packer, "sent", (int64_t)stats.values_out);
+    }
+    pack_key_map(packer, "stuck", traffic->n_stuck);
+    for (size_t i = 0; i < traffic->tasks.n; i++)
+        if (link_stillness(traffic->tasks.items[i]) > 0)
+            pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
+                           link_stillness(traffic->tasks.items[i]));
+}
+
+void shard_stats(void *context, const struct query *query)
+{
+    struct shard *shard = context;
+    struct traffic traffic = {0};
+    struct clock *clock = containers_clock(shard->options.variables);
+    struct peers *peers = conns_peers(query->conns);
+    const struct peer_refusals refusals = peers_refused(peers);
+    uint64_t refused = 0;
+    for (int by = REFUSAL_NONE + 1; by < REFUSALS; by++)
+        refused += refusals.by[by];
+    peers_each(peers, add_link, &traffic);
+    struct resource_size staged = count_staged(shard);
+    msgpack_packer *packer = reply_begin(query->peer, query->id, 18);
+    if (packer) {
+        pack_traffic(packer, &traffic);
+        pack_key_float(packer, "seconds", time_now() - shard->began);
+        pack_key_float(packer, "still", loop_longest_stillness(conns_loop(query->conns)));
+        pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
+        pack_key_int(packer, "staged", staged.items);
+        pack_key_int(packer, "staged_bytes", staged.bytes);
+        pack_key_uint(packer, "refused", refused);
+        pthread_mutex_lock(&shard->lock);
+        pack_key_int(packer, "saves", shard->saves);
+        pack_key_int(packer, "saves_failed", shard->saves_failed);
+        pack_key_int(packer, "failed_step", shard->failed_step);
+        pack_key_text(packer, "failed_why", shard->failed_text);
+        pthread_mutex_unlock(&shard->lock);
+        pack_workers(packer, clock);
+        pack_resources(packer, shard->options.variables);
+        reply_end(query->peer, NULL, 0);
+    }
+    vec_release(&traffic.tasks);
 }

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/container_of.h"
 #include "base/failpoint.h"
@@ -130,9 +129,7 @@ static void wait_until(struct driver_session *session, bool (*until)(void *conte
     /* the thread that made it true holds the lock until it has released the session */
     pthread_mutex_lock(&session->lock);
     while (!session->options.pumps && !until(context)) {
-        struct timespec soon;
-        clock_gettime(CLOCK_REALTIME, &soon);
-        soon.tv_sec++; /* to poll for giving up; other changes are signalled */
+        struct timespec soon = time_after(1); /* polls for giving up; other changes are signalled */
         pthread_cond_timedwait(&session->changed, &session->lock, &soon);
     }
     pthread_mutex_unlock(&session->lock);
@@ -404,7 +401,6 @@ static const char *find_address(const struct driver_session *session, const char
 static void dial_all(void *argument)
 {
     struct driver_session *session = argument;
-    double timeout = session->options.timeout > 0 ? session->options.timeout : 30;
     session->watcher = (struct conns_watcher){.opened = opened, .lost = lost, .failed = failed};
     conns_watch(session->options.conns, &session->watcher);
     vec_each(task, &session->tasks) {
@@ -414,7 +410,7 @@ static void dial_all(void *argument)
         if (peer)
             opened(&session->watcher, peer);
         else if (!address || peers_connect(conns_peers(session->options.conns), task->name, address,
-                                           timeout, &err))
+                                           session->options.timeout, &err))
             failed(&session->watcher, task->name, &err);
         peer_release(peer);
     }
@@ -548,7 +544,7 @@ int driver_session_open(const struct driver_session_options *options,
     session->own = -1;
     session->incarnation = peers_self(conns_peers(options->conns))->incarnation;
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->changed, NULL);
+    time_cond_init(&session->changed);
     int code = make_session(session, err);
     if (!code)
         code = dial(session, err);

@@ -20,7 +20,7 @@ struct driver_session_options {
     const char *task;              /* the driver's own task: "worker:0" */
     const struct cluster *cluster; /* addresses of the other tasks */
     struct session_options local;  /* for the part that runs here */
-    double timeout;                /* seconds until all tasks must be linked; 0: 30 */
+    double timeout;                /* seconds until all tasks must be linked */
     uint32_t replica;              /* for random ops and pushes: the worker's number */
 
     /* The caller's thread runs the connection manager's loop while it waits; else another thread

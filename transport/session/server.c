@@ -882,8 +882,6 @@ struct server *server_new(const struct server_options *options)
     struct server *server = mem_alloc(sizeof *server);
     struct conns *conns = options->conns;
     server->options = *options;
-    if (server->options.timeout <= 0)
-        server->options.timeout = 30;
     server->watcher = (struct conns_watcher){.opened = opened, .lost = lost, .failed = failed};
     conns_watch(conns, &server->watcher);
     variable_store_send_from(options->variables, conns_outgoing(conns));

@@ -34,7 +34,7 @@ struct server_options {
     int n_devices;
     int threads; /* for the expensive kernels of a step: struct plan_options */
     struct variable_store *variables;
-    double timeout; /* seconds until other tasks must be linked; 0: 30 */
+    double timeout; /* seconds until other tasks must be linked */
 };
 
 struct server;

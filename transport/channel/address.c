@@ -42,15 +42,13 @@ static int parse_tcp(struct address *address, struct error *err)
     } else if (colon && memchr(text, ':', length)) {
         length = 0; /* IPv6 requires brackets */
     }
-    if (!length || length >= sizeof host)
+    const char *port = colon ? colon + 1 : "";
+    if (!length || length >= sizeof host || !str_to_int64(port, &number) || number < 0 ||
+        number > 65535)
         return error_set(err, ERR_CONFIG, "'%s' is no address: HOST:PORT or unix:NAME",
                          address->text);
     memcpy(host, text, length);
     host[length] = '\0';
-    const char *port = colon + 1;
-    if (!str_to_int64(port, &number) || number < 0 || number > 65535)
-        return error_set(err, ERR_CONFIG, "'%s' is no address: HOST:PORT or unix:NAME",
-                         address->text);
     hints.ai_flags = AI_NUMERICSERV;
     int status = getaddrinfo(host, port, &hints, &found);
     if (status)

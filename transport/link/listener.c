@@ -83,13 +83,6 @@ static int check_allowed(const struct peers *peers, const struct address *addres
     return 0;
 }
 
-static void count_too_many(struct peers *peers)
-{
-    pthread_mutex_lock(&peers->lock);
-    peers->refused.by[REFUSAL_TOO_MANY]++;
-    pthread_mutex_unlock(&peers->lock);
-}
-
 /* The limit of descriptors, and of connections that are no link yet. */
 struct room {
     int descriptors, waiting;
@@ -157,7 +150,7 @@ static void turn_away(struct listener *listener, int number)
     struct link *link = peer < 0 ? NULL : accept_link(listener, peer);
     if (!link)
         return;
-    count_too_many(listener->peers);
+    peers_count_refusal(listener->peers, REFUSAL_TOO_MANY);
     link->unwanted = why;
     loop_timer_set(link->timer, HEAR_SECONDS);
 }
@@ -193,7 +186,7 @@ static bool make_room(struct listener *listener, const struct room *room)
         if (is_full)
             tell_full(listener, EMFILE);
         struct error why = ERROR_INIT;
-        count_too_many(listener->peers);
+        peers_count_refusal(listener->peers, REFUSAL_TOO_MANY);
         error_set(&why, ERR_RETRY, "too many connect at once");
         link_refuse(oldest, &why);
         return has_room(listener, room);

@@ -115,6 +115,13 @@ static void link_opened(void *context, struct link *link)
         peers->handler.link.opened(peers->handler.link.context, link);
 }
 
+void peers_count_refusal(struct peers *peers, enum link_refusal why)
+{
+    pthread_mutex_lock(&peers->lock);
+    peers->refused.by[why]++;
+    pthread_mutex_unlock(&peers->lock);
+}
+
 static void closed(void *context, struct link *link, const struct error *why)
 {
     struct peers *peers = context;
@@ -136,9 +143,7 @@ static void closed(void *context, struct link *link, const struct error *why)
     }
     if (!link->dialed) {
         peers->n_waiting--;
-        pthread_mutex_lock(&peers->lock);
-        peers->refused.by[link->refusal]++;
-        pthread_mutex_unlock(&peers->lock);
+        peers_count_refusal(peers, link->refusal);
     } else {
         dial_lost(peers, link, why);
     }

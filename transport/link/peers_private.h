@@ -41,6 +41,8 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
  */
 struct link *peers_linked(const struct peers *peers, const char *task);
 
+void peers_count_refusal(struct peers *peers, enum link_refusal why);
+
 /* listener.c */
 void listener_free_first(struct peers *peers);
 

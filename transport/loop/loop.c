@@ -166,7 +166,7 @@ static bool run_calls(struct loop *loop)
     if (!atomic_load_explicit(&loop->has_calls, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&loop->lock);
-    struct loop_calls calls = loop->calls;
+    loop_calls calls = loop->calls;
     loop->calls = loop->running;
     loop->running = calls;
     atomic_store(&loop->has_calls, false);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/vec.h"
 #include "transport/loop/loop.h"
 
 struct loop_call {
@@ -16,10 +17,7 @@ struct loop_call {
     void *argument;
 };
 
-struct loop_calls {
-    struct loop_call *items;
-    size_t n, capacity;
-};
+typedef VEC(struct loop_call) loop_calls;
 
 /* Called while the loop polls: returns whether there was something, which it has handled. */
 struct loop_poller {
@@ -45,7 +43,7 @@ struct loop_busy_poll {
 struct loop {
     struct event_base *base;
     pthread_mutex_t lock; /* guards `calls` */
-    struct loop_calls calls, running;
+    loop_calls calls, running;
     atomic_bool has_calls, asleep;
     int wake_fd;
     struct loop_event *wake;

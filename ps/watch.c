@@ -40,17 +40,10 @@ static struct watched_task *find(struct watch *watch, const char *name)
     return NULL;
 }
 
-/* Links to a shard, or to a worker if there are no shards. A dial that fails is repeated at the
- * next look. */
-static void link_to(struct watch *watch, struct watched_task *task, const char *address)
-{
-    struct error ignored = ERROR_INIT;
-    if (!conns_is_linked(watch->conns, task->name))
-        peers_connect(conns_peers(watch->conns), task->name, address, LOOK_SECONDS, &ignored);
-}
-
 /* ---- pings ---- */
 
+/* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
+ * expected. */
 static void hear_ping(void *context, struct link *link)
 {
     struct watch *watch = context;
@@ -65,13 +58,6 @@ static void hear_ping(void *context, struct link *link)
     task->still = link_stillness(link);
     if (task->still > 0 && task->still < STUCK_LEASES * watch->options.lease && heard > task->heard)
         task->heard = heard;
-}
-
-/* A stalled shard does not reply, but its pings tell that it is alive. Of workers, only pings are
- * expected. */
-static void hear_pings(struct watch *watch)
-{
-    peers_each(conns_peers(watch->conns), hear_ping, watch);
 }
 
 /* ---- replies ---- */
@@ -253,6 +239,7 @@ static void watch_tasks(struct watch *watch)
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
     vec_each(from, &watch->cluster.tasks) {
         struct watched_task *task = watched_of(watch, from);
+        struct error ignored = ERROR_INIT;
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
@@ -260,7 +247,9 @@ static void watch_tasks(struct watch *watch)
         bool speaks = task->is_shard || (task->is_worker && !watch->has_shards);
         if (!here || task->lacks || !speaks)
             continue;
-        link_to(watch, task, from->address);
+        if (!conns_is_linked(watch->conns, task->name)) /* a dial that fails is repeated */
+            peers_connect(conns_peers(watch->conns), task->name, from->address, LOOK_SECONDS,
+                          &ignored);
         if (task->is_shard)
             watch_ask(watch, task);
     }
@@ -288,7 +277,7 @@ static void let_links_move(struct watch *watch)
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;
     loop_run_until(conns_loop(watch->conns), never, watch, LOOK_SECONDS);
-    hear_pings(watch);
+    peers_each(conns_peers(watch->conns), hear_ping, watch);
     for (size_t i = 0; i < n; i++)
         see_replies(watch, watch->tasks.items[i], before[i]);
     mem_free(before);

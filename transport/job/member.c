@@ -48,15 +48,6 @@ static int find_self(struct member *member, const char *task, struct error *err)
     return 0;
 }
 
-static int take_slot(struct member *member, struct error *err)
-{
-    if (!member->job.folder)
-        return 0;
-    int code = job_enter(&member->job, member->task, &member->slot, err);
-    member->has_slot = !code;
-    return code;
-}
-
 int member_connect(struct member *member, struct error *err)
 {
     const struct member_options *options = &member->options;
@@ -83,8 +74,9 @@ int member_open(struct member *member, const struct member_options *options, str
         return error_set(err, ERR_UNAVAILABLE, "failpoint member.open");
     if (member_find(member, options, task, err) ||
         find_self(member, options->task || !*task ? options->task : task, err) ||
-        take_slot(member, err))
+        (member->job.folder && job_enter(&member->job, member->task, &member->slot, err)))
         return err->code;
+    member->has_slot = member->job.folder;
     const struct cluster_task *self =
         cluster_find(&member->cluster, member->job_name, member->index);
     if (self && self->memory_bytes) /* memory= of a task applies to each of its devices */

@@ -18,6 +18,7 @@
 #define PINGS 3        /* per lease */
 #define LEASE_MIN 0.03
 #define LEASE_MAX 3600.0
+#define TASK_BYTES 256 /* of a peer's name */
 
 /* Bins of large values. Each bin may delay more urgent records, in addition to what the system
  * buffers: 20 ms at 100 Mbit/s, and 2 ms over Unix sockets and rings. TCP on this host uses the
@@ -237,12 +238,6 @@ static void send_hello(struct link *link)
     link_send_own(link);
 }
 
-static bool is_short(const char *text)
-{
-    size_t n = strlen(text);
-    return n <= 256 && str_is_printable(text, n);
-}
-
 int link_take_hello(struct link *link, struct record *record, struct error *err)
 {
     bool sums;
@@ -259,8 +254,8 @@ int link_take_hello(struct link *link, struct record *record, struct error *err)
     const msgpack_object *header = &record->header;
     const char *task = record_text(header, "task");
     int64_t incarnation;
-    if (!task || !is_short(task) || !record_get_int(header, "incarnation", &incarnation) ||
-        incarnation < 0)
+    if (!task || strlen(task) > TASK_BYTES || !str_is_printable(task, strlen(task)) ||
+        !record_get_int(header, "incarnation", &incarnation) || incarnation < 0)
         return error_set(err, ERR_PROTOCOL, "a hello that does not say who it is");
     mem_free((void *)(uintptr_t)link->peer.task);
     link->peer = (struct link_hello){mem_strdup(task), (uint64_t)incarnation};

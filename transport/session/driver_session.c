@@ -456,15 +456,6 @@ static bool is_unwatched(void *context)
     return ((struct driver_session *)context)->is_unwatched;
 }
 
-static void let_go_of_tasks(struct driver_session *session)
-{
-    if (session->options.pumps)
-        unwatch(session);
-    else
-        loop_post(conns_loop(session->options.conns), unwatch, session);
-    wait_until(session, is_unwatched, session);
-}
-
 /* ---- opening ---- */
 
 /* Opens all tasks at once, as tasks that exchange values wait for each other. */
@@ -946,7 +937,11 @@ void driver_session_close(struct driver_session *session)
             inquiry_ask(inquiry, session->tasks.items[i].peer, &request);
     await_replies(session, inquiry, PATIENCE, NULL,
                   &ignored); /* a task that is gone has closed it */
-    let_go_of_tasks(session);
+    if (session->options.pumps)
+        unwatch(session);
+    else
+        loop_post(conns_loop(session->options.conns), unwatch, session);
+    wait_until(session, is_unwatched, session);
     exchange_close(session->exchange);
     for (size_t i = 0; i < session->programs.n; i++)
         program_free(session->programs.items[i], session->table.names.n);

@@ -495,18 +495,6 @@ struct session_options server_session_options(const struct server_options *optio
                                     .n_devices = options->n_devices};
 }
 
-static int make(struct served_session *served, struct error *err)
-{
-    const struct server_options *options = &served->server->options;
-    struct session_options session = server_session_options(options);
-    served->session = session_new(served->sent.graph, &session);
-    served->exchange = exchange_open(conns_exchanges(options->conns), served->id, options->task,
-                                     served->sent.graph);
-    return served->exchange
-               ? 0
-               : error_set(err, ERR_PROTOCOL, "open: there is a session of that number");
-}
-
 /* Of two tasks, the one with the lesser name dials. */
 static int reach(struct served_session *served, const struct cluster_task *to, struct error *err)
 {
@@ -555,9 +543,16 @@ static void go_on(void *argument)
 static void read_and_make(void *argument)
 {
     struct served_session *served = argument;
-    if (!read_graph(served, &served->unread))
-        make(served, &served->unread);
-    loop_post(conns_loop(served->server->options.conns), go_on, served);
+    const struct server_options *options = &served->server->options;
+    struct session_options session = server_session_options(options);
+    if (!read_graph(served, &served->unread)) {
+        served->session = session_new(served->sent.graph, &session);
+        served->exchange = exchange_open(conns_exchanges(options->conns), served->id, options->task,
+                                         served->sent.graph);
+        if (!served->exchange)
+            error_set(&served->unread, ERR_PROTOCOL, "open: there is a session of that number");
+    }
+    loop_post(conns_loop(options->conns), go_on, served);
 }
 
 static int take_request(struct served_session *served, const struct query *query, struct error *err)

@@ -257,22 +257,12 @@ static int write_part(struct resource_sink *sink, const char *container, const c
     return stream_write_variable(to->stream, &part, err);
 }
 
-/* Saves the resources that hold the other workers' own variables. */
-static int save_resources(struct worker *worker, int64_t step, struct stream_writer *stream,
-                          struct error *err)
-{
-    struct resource_stream to = {{write_part, NULL}, stream, step};
-    struct resource_snapshots snapshots = {VEC_INIT};
-    resource_snapshots_place(driver_session_variables(worker->session), &snapshots);
-    int code = resource_snapshots_save(&snapshots, &to.sink, err);
-    resource_snapshots_release(&snapshots);
-    return code;
-}
-
 int worker_save(struct worker *worker, int64_t step, struct stream_writer *writer,
                 struct error *err)
 {
     const struct graph *graph = worker->options.graph;
+    struct resource_stream to = {{write_part, NULL}, writer, step};
+    struct resource_snapshots snapshots = {VEC_INIT};
     int code = 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         struct saved_variable saved = {.node = graph_node(graph, (int)i)};
@@ -286,8 +276,12 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
                 error_set(err, ERR_DATA, "nothing saved: %s has no value", node_text(saved.node));
         tensor_release(&saved.value);
     }
-    if (!code)
-        code = save_resources(worker, step, writer, err);
+    /* Resources hold the other workers' own variables. */
+    if (!code) {
+        resource_snapshots_place(driver_session_variables(worker->session), &snapshots);
+        code = resource_snapshots_save(&snapshots, &to.sink, err);
+        resource_snapshots_release(&snapshots);
+    }
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;
 }
 

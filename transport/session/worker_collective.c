@@ -74,22 +74,11 @@ static int find_tasks(const struct worker *worker, struct join_tasks *all, struc
     return 0;
 }
 
-static int meet(struct worker *worker, const struct join_tasks *all, struct error *err)
-{
-    struct member *member = &worker->member;
-    struct address bound;
-    int code = member_listen(member, &bound, err);
-    if (!code)
-        code = member_wait_for(member, all->names, (size_t)(all->n + all->n_servers), err);
-    return code
-               ? code
-               : collective_links_join(worker->collective, &member->cluster, &member->options, err);
-}
-
 int worker_open_collective(struct worker *worker, struct error *err)
 {
     struct member *member = &worker->member;
     struct join_tasks all = {.n = 0};
+    struct address bound;
     if (cluster_count(&member->cluster, member->job_name) < 2 ||
         !find_exchanges(worker->options.graph).any)
         return 0;
@@ -98,8 +87,12 @@ int worker_open_collective(struct worker *worker, struct error *err)
                                            worker};
     if (!code) {
         worker->collective = collective_links_new(member->conns, &group, all.rank);
-        code = meet(worker, &all, err);
+        code = member_listen(member, &bound, err);
     }
+    if (!code)
+        code = member_wait_for(member, all.names, (size_t)(all.n + all.n_servers), err);
+    if (!code)
+        code = collective_links_join(worker->collective, &member->cluster, &member->options, err);
     arena_release(&all.arena);
     return code;
 }

@@ -120,7 +120,7 @@ static void keep_others(struct worker *worker, const struct node *node, const st
 }
 
 /* As worker_take; ERR_DATA if the variable has no value. */
-static int take_value(struct worker *worker, struct saved_variable *saved, struct error *err)
+static int take_own(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     int code = worker_take(worker, saved, err);
     if (!code && saved->value.type == DTYPE_INVALID)
@@ -238,33 +238,24 @@ static int put_whole(struct worker *worker, const struct node *node, int64_t upd
     return code;
 }
 
-static int join_part(struct worker *worker, const struct node *node,
-                     const struct collective_key *key, int root, struct error *err)
+/* Gives a part to rank `root`, which then has the whole. */
+static int join_part(struct worker *worker, int64_t step, uint64_t which, int root,
+                     struct error *err)
 {
-    const struct collective_call call = {.key = *key, .has_root = true, .root = root};
-    struct saved_variable saved = {.node = node};
+    const struct collective_call call = {
+        .key = {"=part", step, which}, .has_root = true, .root = root};
+    struct saved_variable saved = {.node = worker->parts.items[which]};
     struct tensor own, all = TENSOR_INIT;
-    int code = take_value(worker, &saved, err);
+    int code = take_own(worker, &saved, err);
     if (!code) {
         own = saved.value;
         own.shape = shape_vector(tensor_count(&saved.value));
         code = worker_exchange(worker, call, &own, NULL, &all, err);
     }
     if (!code && worker_writes(worker))
-        code = put_whole(worker, node, saved.updates, &all, err);
+        code = put_whole(worker, saved.node, saved.updates, &all, err);
     tensor_release(&all);
     tensor_release(&saved.value);
-    return code;
-}
-
-/* All workers call this before a checkpoint; then rank `root` has the whole variables. */
-static int join_parts(struct worker *worker, int64_t step, int root, struct error *err)
-{
-    int code = 0;
-    for (size_t i = 0; !code && i < worker->parts.n; i++) {
-        const struct collective_key key = {"=part", step, i};
-        code = join_part(worker, worker->parts.items[i], &key, root, err);
-    }
     return code;
 }
 
@@ -274,7 +265,7 @@ int worker_keep_before(struct worker *worker, struct error *err)
 {
     for (size_t i = worker->before.n; i < worker->own.n && !err->code; i++) {
         struct saved_variable saved = {.node = worker->own.items[i]};
-        if (!take_value(worker, &saved, err))
+        if (!take_own(worker, &saved, err))
             vec_push(&worker->before, saved);
     }
     return err->code;
@@ -414,7 +405,7 @@ static int hand_state(struct worker *worker, const struct worker_departure *part
     const char *how = node_string(saved.node, PER_WORKER);
     if (!strcmp(how, PER_WORKER_SAME))
         return 0;
-    int code = take_value(worker, &saved, err);
+    int code = take_own(worker, &saved, err);
     if (!code && !strcmp(how, PER_WORKER_ROWS))
         code = give_rows(worker, parting, &saved, which, err);
     else if (!code)
@@ -435,7 +426,7 @@ static int give_before(struct worker *worker, const struct worker_departure *par
     struct saved_variable saved = {.node = worker->own.items[which]};
     if (parting->own >= 0)
         tensor_share(&saved.value, &worker->before.items[which].value);
-    else if (take_value(worker, &saved, err))
+    else if (take_own(worker, &saved, err))
         return err->code;
     int code = give_value(worker, &saved, &call, takes ? &parting->ranks : NULL, err);
     tensor_release(&saved.value);
@@ -487,7 +478,7 @@ static int end_parting(struct worker *worker, const struct worker_departure *par
 
 /* Called after the last step, `step`, if others go on: tells them, and waits until they have run
  * the next step. If it `saves`, their values before that are kept beside its own. */
-static int part(struct worker *worker, int64_t step, bool saves, struct error *err)
+static int leave_others(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
     worker->parting = (struct worker_departure){.step = worker_average_step(worker, step + 1)};
     collective_links_announce_leave(worker->collective);
@@ -532,12 +523,14 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
         const struct collective_call call = {
             .key = {"=state", step, i}, .has_root = true, .root = root};
         struct saved_variable saved = {.node = worker->own.items[i]};
-        code = take_value(worker, &saved, err);
+        code = take_own(worker, &saved, err);
         if (!code)
             code = give_value(worker, &saved, &call, worker_writes(worker) ? ranks : NULL, err);
         tensor_release(&saved.value);
     }
-    return code ? code : join_parts(worker, step, root, err);
+    for (size_t i = 0; !code && i < worker->parts.n; i++)
+        code = join_part(worker, step, i, root, err);
+    return code;
 }
 
 /* `met`: for the meeting at the end, as of collective_links_run. */
@@ -579,7 +572,7 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
         for (size_t i = 0; i < worker->own.n; i++)
             worker_state_clear(state_of(worker, worker->own.items[i]));
     if (!code && !met)
-        code = part(worker, step, saves, err);
+        code = leave_others(worker, step, saves, err);
     tensor_release(&all.ranks);
     return code;
 }

@@ -293,17 +293,6 @@ static void end_announcement(struct rendezvous_source *source, bool is_wanted)
     mem_free(announced);
 }
 
-static struct rendezvous_source *announcement_new(struct remote *remote,
-                                                  const struct arrival *arrival)
-{
-    struct announcement *announced = mem_alloc(sizeof *announced);
-    announced->source.release = end_announcement;
-    announced->peer = peer_retain(arrival->peer);
-    announced->id = (struct value_id){remote->exchange->session, remote->step,
-                                      mem_strdup(arrival->key), arrival->iteration, 0};
-    return &announced->source;
-}
-
 /* A peer may send what cannot be taken because the step has ended. */
 static int take_in(struct remote *remote, const struct arrival *arrival, struct error *err)
 {
@@ -311,8 +300,14 @@ static int take_in(struct remote *remote, const struct arrival *arrival, struct 
                                        .iteration = arrival->iteration};
     struct rendezvous_value value = {.was_announced = arrival->granted};
     struct error failure = ERROR_INIT;
-    if (arrival->is_announced)
-        value.source = announcement_new(remote, arrival);
+    if (arrival->is_announced) {
+        struct announcement *announced = mem_alloc(sizeof *announced);
+        announced->source.release = end_announcement;
+        announced->peer = peer_retain(arrival->peer);
+        announced->id = (struct value_id){remote->exchange->session, remote->step,
+                                          mem_strdup(arrival->key), arrival->iteration, 0};
+        value.source = &announced->source;
+    }
     if (arrival->value)
         tensor_share(&value.tensor, arrival->value);
     if (arrival->charged) {
@@ -547,14 +542,6 @@ static bool is_awaited(void *context, const struct rendezvous_key *key, bool is_
     return found;
 }
 
-static bool routes_to(const struct value_exchange *exchange, const struct peer *peer)
-{
-    vec_each(route, &exchange->routes)
-        if (route->peer == peer)
-            return true;
-    return false;
-}
-
 void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
 {
     VEC(struct remote *) steps = VEC_INIT; /* held; of exchanges that have a route to the peer */
@@ -562,8 +549,11 @@ void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error
     for (int i = 0; i < EXCHANGE_BUCKETS; i++)
         for (struct value_exchange *exchange = all->buckets[i]; exchange;
              exchange = exchange->next) {
+            bool routes_to_it = false;
             pthread_mutex_lock(&exchange->lock);
-            for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++)
+            vec_each(route, &exchange->routes)
+                routes_to_it |= route->peer == peer;
+            for (size_t k = 0; routes_to_it && k < exchange->steps.n; k++)
                 vec_push(&steps, remote_retain(exchange->steps.items[k]));
             pthread_mutex_unlock(&exchange->lock);
         }

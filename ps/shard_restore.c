@@ -138,7 +138,7 @@ static void set_claims(struct shard *shard, struct store *store, struct checkpoi
     pthread_mutex_lock(&shard->claims_lock);
     shut(claims);
     mem_free(claims->folder);
-    *claims = (struct shard_claims){NULL};
+    *claims = (struct shard_claims){.folder = NULL};
     if (store)
         *claims = (struct shard_claims){mem_strdup(store_name(store)), checkpoint->manifest.step,
                                         store, checkpoint};

@@ -98,11 +98,4 @@ struct saved_best {
 };
 void saving_find_best(struct saving *saving, struct saved_best *best);
 
-/* ---- saving_fetches.c, for saving_open and saving_step ---- */
-
-/* From now on, checkpoints include the scalars that steps fetch. */
-void saving_watch_fetches(struct saving *saving, const struct autosave_options *options);
-/* Records where the data of the step came from. */
-void saving_take_place(struct saving *saving);
-
 #endif

@@ -15,11 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/str.h"
-#include "base/vec.h"
-#include "tensor/tensor.h"
-
 #define BUNDLE_MAGIC 0xdb4775248b80fb57
 #define BUNDLE_FOOTER_BYTES 48
 #define BUNDLE_TRAILER_BYTES 5 /* after a block: type and checksum */
@@ -57,28 +52,9 @@ struct wire_bytes { /* what is left to read; `bad`: it ended too early */
     bool bad;
 };
 
-struct bundle_entry { /* BundleEntryProto */
-    uint64_t type, shard, offset, size;
-    struct shape shape;
-    uint32_t crc;
-    bool has_slices;
-    struct wire_bytes message; /* the bytes it was parsed from */
-};
-
+/* Read a number of variable length, and the next n bytes. */
 uint64_t wire_varint(struct wire_bytes *in);
 struct wire_bytes wire_take(struct wire_bytes *in, uint64_t n);
-uint32_t wire_fixed32(struct wire_bytes *in);
-
-struct wire_field { /* its tag, and its value as a number or as bytes */
-    uint64_t tag, number;
-    struct wire_bytes bytes;
-};
-
-/* Reads the next field of a message; false at its end, or if it is damaged. */
-bool wire_next(struct wire_bytes *in, struct wire_field *field);
-
-/* False if the bytes are not an entry. */
-bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
 
 /* ---- compressed blocks (bundle_snappy.c) ---- */
 
@@ -89,42 +65,5 @@ bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
 bool snappy_length(struct wire_bytes packed, uint64_t *n);
 /* Unpacks into exactly n bytes; false if the block is damaged. */
 bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n);
-
-/* ---- slices (bundle_slices.c) ----
- *
- * A variable that was partitioned has an entry with its whole shape and the extents of its slices,
- * and no data. Each slice has an entry of its own, whose key is a number 0, the name, and the
- * extents, in LevelDB's ordered code. */
-
-struct bundle;
-
-struct bundle_slice { /* an entry that is a slice, with its key */
-    struct str key;
-    struct bundle_entry entry;
-    bool used;
-};
-
-struct bundle_slices {
-    VEC(struct bundle_slice) items;
-    bool sorted;
-};
-
-/* Returns whether the key is a slice's: no name begins with a zero byte. */
-bool bundle_key_is_slice(const struct str *key);
-void bundle_slices_add(struct bundle_slices *slices, const struct str *key,
-                       const struct bundle_entry *entry);
-/* Reads the tensor of an entry that has slices: ERR_DATA unless each element is in exactly one
- * slice. */
-int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
-                       const struct bundle_entry *whole, struct tensor *value, struct error *err);
-/* ERR_DATA: a slice belongs to no tensor. */
-int bundle_slices_check(const struct bundle_slices *slices, struct error *err);
-void bundle_slices_release(struct bundle_slices *slices);
-
-/* Reads the tensor of a numeric entry without slices, from whichever file holds it. */
-int bundle_read_numbers(struct bundle *bundle, const struct bundle_entry *entry,
-                        struct tensor *value, struct error *err);
-/* Checks that the entry's data exists, before memory is allocated for it. */
-int bundle_find_data(struct bundle *bundle, const struct bundle_entry *entry, struct error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/crc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,9 +12,29 @@
 #include "checkpoint/formats/bundle.h"
 #include "checkpoint/formats/bundle_private.h"
 #include "checkpoint/store/pages_private.h"
+#include "tensor/box.h"
 
 #define INDEX_BYTES_MAX ((uint64_t)1 << 31)
 #define SHARDS_MAX 100000
+#define CRC_BYTES ((size_t)1 << 30) /* the library counts in int */
+#define NUMBER_BYTES 10             /* of a signed number in ordered code */
+
+struct bundle_entry { /* BundleEntryProto */
+    uint64_t type, shard, offset, size;
+    struct shape shape;
+    uint32_t crc;
+    bool has_slices;
+    struct wire_bytes message; /* the bytes it was parsed from */
+};
+
+/* A variable that was partitioned has an entry with its whole shape and the extents of its slices,
+ * and no data. Each slice has an entry of its own, whose key is a number 0, the name, and the
+ * extents, in LevelDB's ordered code. No name begins with a zero byte. */
+struct slice_entry {
+    struct str key;
+    struct bundle_entry entry;
+    bool used;
+};
 
 struct whole {
     const char *name;
@@ -27,11 +49,128 @@ struct bundle {
     uint64_t n_shards; /* 0: the header was not read yet */
     int fd;            /* of the shard read last */
     uint64_t shard;
-    struct bundle_slices slices;
+    VEC(struct slice_entry) slices; /* sorted by their keys, once all are known */
     VEC(struct whole) wholes; /* tensors with slices; they are read once all slices are known */
     struct arena blocks;      /* unpacked blocks: slice entries point into them */
     uint64_t unpacked;        /* bytes in these blocks */
 };
+
+/* ---- checksums and messages ---- */
+
+uint32_t bundle_crc(uint32_t crc, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    crc = ~crc;
+    for (size_t done = 0; done < n;) {
+        size_t part = n - done < CRC_BYTES ? n - done : CRC_BYTES;
+        crc = crc32_iscsi((unsigned char *)(uintptr_t)p + done, (int)part, crc);
+        done += part;
+    }
+    return ~crc;
+}
+
+uint32_t bundle_crc_mask(uint32_t crc)
+{
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
+}
+
+struct wire_field { /* its tag, and its value as a number or as bytes */
+    uint64_t tag, number;
+    struct wire_bytes bytes;
+};
+
+uint64_t wire_varint(struct wire_bytes *in)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && in->p < in->end; shift += 7) {
+        uint8_t byte = *in->p++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return value;
+    }
+    in->bad = true;
+    return 0;
+}
+
+struct wire_bytes wire_take(struct wire_bytes *in, uint64_t n)
+{
+    struct wire_bytes part = {in->p, in->p, false};
+    if (in->bad || n > (uint64_t)(in->end - in->p)) {
+        in->bad = true;
+        return part;
+    }
+    part.end = in->p += n;
+    return part;
+}
+
+static uint32_t wire_fixed32(struct wire_bytes *in)
+{
+    struct wire_bytes part = wire_take(in, 4);
+    return in->bad ? 0 : page_u32(part.p);
+}
+
+/* Reads the next field of a message; false at its end, or if it is damaged. */
+static bool wire_next(struct wire_bytes *in, struct wire_field *field)
+{
+    *field = (struct wire_field){0};
+    if (in->p >= in->end || in->bad)
+        return false;
+    uint64_t tag = wire_varint(in);
+    field->tag = tag >> 3;
+    switch (tag & 7) {
+    case WIRE_VARINT:
+        field->number = wire_varint(in);
+        break;
+    case WIRE_FIXED64:
+        wire_take(in, 8);
+        break;
+    case WIRE_BYTES:
+        field->bytes = wire_take(in, wire_varint(in));
+        break;
+    case WIRE_FIXED32:
+        field->number = wire_fixed32(in);
+        break;
+    default:
+        in->bad = true;
+    }
+    return !in->bad;
+}
+
+static bool parse_shape(struct wire_bytes in, struct shape *shape)
+{
+    *shape = (struct shape){.rank = 0};
+    for (struct wire_field dim, f; wire_next(&in, &dim);) {
+        uint64_t size = 0;
+        if (dim.tag != SHAPE_DIM)
+            continue;
+        while (wire_next(&dim.bytes, &f))
+            size = f.tag == DIM_SIZE ? f.number : size;
+        if (shape->rank == SHAPE_RANK_MAX || dim.bytes.bad || size > INT64_MAX)
+            return false;
+        shape->dims[shape->rank++] = (int64_t)size;
+    }
+    return !in.bad;
+}
+
+/* False if the bytes are not an entry. */
+static bool parse_entry(struct wire_bytes in, struct bundle_entry *e)
+{
+    uint64_t *const numbers[] = {[ENTRY_TYPE] = &e->type,
+                                 [ENTRY_SHARD] = &e->shard,
+                                 [ENTRY_OFFSET] = &e->offset,
+                                 [ENTRY_SIZE] = &e->size};
+    *e = (struct bundle_entry){.message = in};
+    for (struct wire_field f; wire_next(&in, &f);) {
+        if (f.tag < sizeof numbers / sizeof *numbers && numbers[f.tag])
+            *numbers[f.tag] = f.number;
+        else if (f.tag == ENTRY_CRC)
+            e->crc = (uint32_t)f.number;
+        else if (f.tag == ENTRY_SHAPE && !parse_shape(f.bytes, &e->shape))
+            return false;
+        e->has_slices |= f.tag == ENTRY_SLICES;
+    }
+    return !in.bad;
+}
 
 static int damaged(const struct bundle *b, const char *what, struct error *err)
 {
@@ -107,11 +246,20 @@ static int read_strings(struct bundle *b, const struct bundle_entry *e, struct t
     return err->code;
 }
 
-int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct error *err)
+static int check_type(const struct bundle_entry *e, struct error *err)
 {
-    if (e->type > 31 || !(DTYPE_BIT(e->type) & DTYPES_ANY) || e->type == RESOURCE)
-        return error_set(err, ERR_DATA, "no tensor has TensorFlow's type %llu",
-                         (unsigned long long)e->type);
+    bool is_carried = e->type <= 31 && (DTYPE_BIT(e->type) & DTYPES_ANY) && e->type != RESOURCE;
+    return is_carried ? 0
+                      : error_set(err, ERR_DATA, "no tensor has TensorFlow's type %llu",
+                                  (unsigned long long)e->type);
+}
+
+/* Opens the file that has the entry's data, and checks that it is there, before memory is allocated
+ * for it. */
+static int find_data(struct bundle *b, const struct bundle_entry *e, struct error *err)
+{
+    if (check_type(e, err))
+        return err->code;
     if (e->shard >= b->n_shards)
         return error_set(err, ERR_DATA, "lies in a shard that is none");
     if (b->fd < 0 || b->shard != e->shard) {
@@ -124,7 +272,6 @@ int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct erro
             return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s",
                                    path ? path : b->path);
     }
-    /* Checks that the data exists, before memory is allocated for it. */
     struct stat status;
     if (fstat(b->fd, &status))
         return error_set_errno(err, ERR_IO, "stat");
@@ -132,12 +279,6 @@ int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct erro
     return e->size <= there && e->offset <= there - e->size
                ? 0
                : error_set(err, ERR_DATA, "truncated: its data is not there");
-}
-
-int bundle_read_numbers(struct bundle *b, const struct bundle_entry *e, struct tensor *t,
-                        struct error *err)
-{
-    return bundle_find_data(b, e, err) ? err->code : read_numbers(b, e, t, err);
 }
 
 static int read_tensor(struct bundle *b, const char *name, const struct bundle_entry *e,
@@ -149,7 +290,7 @@ static int read_tensor(struct bundle *b, const char *name, const struct bundle_e
         vec_push(&b->wholes, whole);
         return 0;
     }
-    if (bundle_find_data(b, e, err))
+    if (find_data(b, e, err))
         return err->code;
     if (e->type == STRING ? read_strings(b, e, &t.tensor, err)
                           : read_numbers(b, e, &t.tensor, err)) {
@@ -158,6 +299,182 @@ static int read_tensor(struct bundle *b, const char *name, const struct bundle_e
     }
     vec_push(&b->archive->tensors, t);
     return 0;
+}
+
+/* ---- slices ---- */
+
+/* The first bits give the number of bytes: one byte holds 6 bits and the sign, each further byte 7
+ * more bits. A negative number is the complement. */
+static void put_signed(struct str *key, int64_t value)
+{
+    static const uint8_t headers[NUMBER_BYTES + 1][2] = {
+        {0, 0},    {0x80, 0}, {0xc0, 0}, {0xe0, 0},    {0xf0, 0},   {0xf8, 0},
+        {0xfc, 0}, {0xfe, 0}, {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
+    uint64_t magnitude = value < 0 ? ~(uint64_t)value : (uint64_t)value;
+    uint8_t bytes[NUMBER_BYTES];
+    int n = 1;
+    while (n < NUMBER_BYTES && 7 * n - 1 < 64 && magnitude >> (7 * n - 1))
+        n++;
+    for (int i = 0; i < NUMBER_BYTES; i++) {
+        int shift = 8 * (NUMBER_BYTES - 1 - i);
+        bytes[i] = shift < 64 ? (uint8_t)((uint64_t)value >> shift) : value < 0 ? 0xff : 0;
+    }
+    uint8_t *first = bytes + NUMBER_BYTES - n;
+    first[0] ^= headers[n][0];
+    if (n > 1)
+        first[1] ^= headers[n][1];
+    str_append_bytes(key, first, (size_t)n);
+}
+
+/* A slice's part of the whole tensor. */
+struct slice_extents {
+    struct box box;
+    bool is_all[SHAPE_RANK_MAX]; /* written as the whole extent of this axis */
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct str *x = &((const struct slice_entry *)a)->key;
+    const struct str *y = &((const struct slice_entry *)b)->key;
+    int order = memcmp(x->data, y->data, x->n < y->n ? x->n : y->n);
+    return order ? order : (x->n > y->n) - (x->n < y->n);
+}
+
+/* NULL: there is no such slice, or it was already used. */
+static struct slice_entry *find_slice(const struct bundle *b, const char *name,
+                                      const struct slice_extents *extents)
+{
+    struct slice_entry wanted = {.used = false};
+    if (!b->slices.n)
+        return NULL;
+    /* A printable name has none of the bytes that ordered code would escape. */
+    str_append_char(&wanted.key, 0);
+    str_append(&wanted.key, name);
+    str_append_bytes(&wanted.key, "\0\1", 2); /* ends a text */
+    if (extents->box.rank)
+        str_append_char(&wanted.key, 1); /* a number of one byte */
+    str_append_char(&wanted.key, (char)extents->box.rank);
+    for (int i = 0; i < extents->box.rank; i++) {
+        put_signed(&wanted.key, extents->is_all[i] ? 0 : extents->box.first[i]);
+        put_signed(&wanted.key, extents->is_all[i] ? -1 : extents->box.size[i]);
+    }
+    struct slice_entry *found =
+        bsearch(&wanted, b->slices.items, b->slices.n, sizeof *b->slices.items, by_key);
+    str_release(&wanted.key);
+    return found && !found->used ? found : NULL;
+}
+
+struct piece {
+    struct slice_extents extents;
+    struct slice_entry *slice;
+};
+
+/* Adds the extent along the next axis of the whole. */
+static bool parse_extent(struct wire_bytes in, const struct shape *whole,
+                         struct slice_extents *extents)
+{
+    int axis = extents->box.rank++;
+    if (axis >= whole->rank)
+        return false;
+    int64_t first = 0, size = whole->dims[axis];
+    extents->is_all[axis] = true;
+    for (struct wire_field f; wire_next(&in, &f);) {
+        if (f.tag == EXTENT_START)
+            first = (int64_t)f.number;
+        if (f.tag == EXTENT_LENGTH) {
+            size = (int64_t)f.number;
+            extents->is_all[axis] = false;
+        }
+    }
+    extents->box.first[axis] = first;
+    extents->box.size[axis] = size;
+    return !in.bad && first >= 0 && size >= 0 && first <= whole->dims[axis] &&
+           size <= whole->dims[axis] - first;
+}
+
+struct slice_joiner {
+    struct bundle *bundle;
+    const struct bundle_entry *whole;
+    VEC(struct piece) pieces;
+    uint64_t bytes; /* of all pieces */
+};
+
+static int take_piece(struct slice_joiner *j, const char *name, struct wire_bytes in,
+                      struct error *err)
+{
+    const struct bundle_entry *whole = j->whole;
+    struct piece piece = {.slice = NULL};
+    bool fits = true;
+    for (struct wire_field f; wire_next(&in, &f);)
+        if (f.tag == SLICE_EXTENT)
+            fits = fits && parse_extent(f.bytes, &whole->shape, &piece.extents);
+    if (in.bad || !fits || piece.extents.box.rank != whole->shape.rank)
+        return error_set(err, ERR_DATA, "a slice that is none of its shape");
+    piece.slice = find_slice(j->bundle, name, &piece.extents);
+    if (!piece.slice)
+        return error_set(err, ERR_DATA, "one of its slices is missing");
+    const struct bundle_entry *e = &piece.slice->entry;
+    piece.slice->used = true;
+    if (e->has_slices || e->type != whole->type || e->shape.rank != whole->shape.rank)
+        return error_set(err, ERR_DATA, "one of its slices has another type or shape");
+    for (int i = 0; i < e->shape.rank; i++)
+        if (e->shape.dims[i] != piece.extents.box.size[i])
+            return error_set(err, ERR_DATA, "one of its slices has another type or shape");
+    j->bytes += e->size;
+    vec_push(&j->pieces, piece);
+    return find_data(j->bundle, e, err);
+}
+
+/* Reads the pieces into the whole. Together they have as many elements as the whole; so if two
+ * overlapped, some element would be in none. */
+static int fill_whole(struct slice_joiner *j, struct tensor *value, struct error *err)
+{
+    size_t count = (size_t)tensor_count(value);
+    uint8_t *filled = mem_try(count);
+    if (!filled)
+        return error_set(err, ERR_OS, "no memory to join its slices");
+    memset(filled, 0, count);
+    struct box all = {.rank = value->shape.rank};
+    memcpy(all.size, value->shape.dims, sizeof all.size);
+    for (size_t i = 0; i < j->pieces.n && !err->code; i++) {
+        const struct piece *piece = &j->pieces.items[i];
+        struct tensor part = TENSOR_INIT;
+        if (!find_data(j->bundle, &piece->slice->entry, err) &&
+            !read_numbers(j->bundle, &piece->slice->entry, &part, err)) {
+            box_copy(value->data, &all, part.data, &piece->extents.box, dtype_bytes(value->type));
+            memset(part.data, 1, (size_t)tensor_count(&part)); /* of no use any more */
+            box_copy(filled, &all, part.data, &piece->extents.box, 1);
+        }
+        tensor_release(&part);
+    }
+    if (!err->code && memchr(filled, 0, count))
+        error_set(err, ERR_DATA, "its slices overlap");
+    mem_free(filled);
+    return err->code;
+}
+
+/* Reads the tensor of an entry that has slices: ERR_DATA unless each element is in exactly one
+ * slice. */
+static int join_slices(struct bundle *b, const struct whole *w, struct tensor *value,
+                       struct error *err)
+{
+    const struct bundle_entry *whole = &w->entry;
+    struct slice_joiner j = {.bundle = b, .whole = whole};
+    if (whole->type == STRING)
+        return error_set(err, ERR_DATA, "strings that are cut into slices");
+    if (check_type(whole, err))
+        return err->code;
+    struct wire_bytes in = whole->message;
+    for (struct wire_field f; !err->code && wire_next(&in, &f);)
+        if (f.tag == ENTRY_SLICES)
+            take_piece(&j, w->name, f.bytes, err);
+    if (!err->code && (int64_t)j.bytes != shape_bytes(&whole->shape, (enum dtype)whole->type))
+        error_set(err, ERR_DATA, "its slices are not all of it");
+    if (!err->code && !tensor_alloc(value, (enum dtype)whole->type, &whole->shape, err) &&
+        fill_whole(&j, value, err))
+        tensor_release(value);
+    vec_release(&j.pieces);
+    return err->code;
 }
 
 /* ---- the table ---- */
@@ -181,16 +498,18 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
     }
     if (!b->n_shards)
         return damaged(b, "it has no header", err);
-    if (bundle_key_is_slice(key)) {
-        if (!bundle_parse_entry(value, &entry))
+    if (!key->data[0]) {
+        struct slice_entry slice = {.key = STR_INIT};
+        if (!parse_entry(value, &slice.entry))
             return damaged(b, "the entry of a slice", err);
-        bundle_slices_add(&b->slices, key, &entry);
+        str_append_bytes(&slice.key, key->data, key->n);
+        vec_push(&b->slices, slice);
         return 0;
     }
     if (key->n > LIMIT_NAME_BYTES || !str_is_printable(key->data, key->n))
         return error_set(err, ERR_DATA, "%s: a tensor's name is not fit to print", b->path);
     const char *name = arena_strndup(&b->archive->arena, key->data, key->n);
-    if (!bundle_parse_entry(value, &entry))
+    if (!parse_entry(value, &entry))
         return damaged(b, name, err);
     return read_tensor(b, name, &entry, err) ? error_prefix(err, "%s: '%s': ", b->path, name) : 0;
 }
@@ -299,20 +618,26 @@ int bundle_read(const char *path, struct archive *archive, struct error *err)
     *archive = (struct archive){0};
     error_clear(err);
     if (!load_index(&b, err) && !read_table(&b, err)) {
+        if (b.slices.n)
+            qsort(b.slices.items, b.slices.n, sizeof *b.slices.items, by_key);
         for (size_t i = 0; i < b.wholes.n && !err->code; i++) {
             const struct whole *whole = &b.wholes.items[i];
             struct named_tensor t = {.name = whole->name, .tensor = TENSOR_INIT};
-            if (bundle_slices_join(&b, &b.slices, whole->name, &whole->entry, &t.tensor, err))
+            if (join_slices(&b, whole, &t.tensor, err))
                 error_prefix(err, "%s: '%s': ", b.path, whole->name);
             else
                 vec_push(&b.archive->tensors, t);
         }
-        if (!err->code && bundle_slices_check(&b.slices, err))
-            error_prefix(err, "%s: damaged: ", b.path);
+        for (size_t i = 0; i < b.slices.n && !err->code; i++)
+            if (!b.slices.items[i].used)
+                damaged(&b, "a slice of no tensor", err);
     }
     close_if_open(b.fd);
     mem_free(b.index);
-    bundle_slices_release(&b.slices);
+    vec_each(slice, &b.slices) {
+        str_release(&slice->key);
+    }
+    vec_release(&b.slices);
     vec_release(&b.wholes);
     arena_release(&b.blocks);
     if (err->code)

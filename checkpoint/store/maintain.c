@@ -3,7 +3,8 @@
 
 #include "base/memory.h"
 #include "checkpoint/store/best.h"
-#include "checkpoint/store/save_private.h"
+#include "checkpoint/store/save.h"
+#include "checkpoint/store/store_private.h"
 
 #define SLACK_BYTES (256 << 10)
 

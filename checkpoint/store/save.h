@@ -7,6 +7,8 @@
 
 #include "checkpoint/store/store.h"
 
+struct checkpoint;
+
 /* What happens to an existing checkpoint of the same step. One with bitwise equal tensors stays as
  * it is, and counts as saved. A damaged one is replaced. */
 enum save_over {
@@ -61,6 +63,11 @@ int store_save(struct store *store, const struct save_request *request, struct c
  * run. For callers that must save shards first; errors are those of store_save. */
 int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run,
                    struct error *err);
+
+/* Checks, by the digests of a checkpoint, whether it may be saved to the store. ERR_CONFIG: there
+ * is another of its step; *stays: an equal one. */
+int save_check_copy(struct store *store, const struct checkpoint *from, bool *stays,
+                    struct error *err);
 
 /* A run that starts afresh must have its own store: ERR_CONFIG naming another run with checkpoints
  * there. */

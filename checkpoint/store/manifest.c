@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/record.h"
+#include "wire/header.h"
 #include "wire/slice.h"
-#include "wire/validate.h"
 
 #define MAGIC "TFCKPT\r\n"
 #define MAGIC_BYTES 8
@@ -240,10 +239,8 @@ static int decode_top(struct ckpt_manifest *m, const msgpack_object *top, struct
 
 int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, struct error *err)
 {
-    msgpack_zone zone;
-    msgpack_object top;
-    size_t offset = 0;
-    const char *body = (const char *)value + HEAD_BYTES;
+    const uint8_t *body = (const uint8_t *)value + HEAD_BYTES;
+    size_t n_objects;
     *m = (struct ckpt_manifest){0};
     if (n <= HEAD_BYTES || memcmp(value, MAGIC, MAGIC_BYTES))
         return bad_manifest(err, "wrong magic number");
@@ -251,14 +248,12 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, s
     struct digest found = digest_of(body, n - HEAD_BYTES);
     if (!digest_equal(&found, &m->digest))
         return error_set(err, ERR_DATA, "the manifest's digest differs");
-    if (header_validate((const uint8_t *)body, n - HEAD_BYTES, err))
+    if (header_measure(body, n - HEAD_BYTES, &n_objects, err))
         return error_prefix(err, "malformed manifest: ");
-    if (!msgpack_zone_init(&zone, 8192))
-        mem_exhausted(0);
-    int code = msgpack_unpack(body, n - HEAD_BYTES, &offset, &zone, &top) == MSGPACK_UNPACK_SUCCESS
-                   ? decode_top(m, &top, err)
-                   : bad_manifest(err, "no map");
-    msgpack_zone_destroy(&zone);
+    msgpack_object *objects = mem_array(n_objects, sizeof *objects);
+    header_unpack(body, objects);
+    int code = decode_top(m, objects, err);
+    mem_free(objects);
     if (code)
         ckpt_manifest_release(m);
     return code;

@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "wire/body.h"
 #include "wire/header.h"
 #include "wire/internal.h"
 
@@ -100,48 +99,68 @@ static int cut(struct error *err)
 
 static int take_prefix(struct decoder *d, struct error *err)
 {
-    int64_t length = header_length(d->small);
+    size_t length = wire_uint(d->small + 1, HEADER_PREFIX_BYTES - 1);
     size_t limit = d->options.header_bytes ? d->options.header_bytes : LIMIT_HEADER_BYTES;
-    if (length < 0)
+    if (d->small[0] != RECORD_TAG)
         return error_set(err, ERR_DATA, "damaged: no record starts at byte %llu",
                          (unsigned long long)d->record->offset);
-    if ((size_t)length > limit)
-        return error_set(err, ERR_DATA, "a header of %lld bytes is beyond the limit of %zu",
-                         (long long)length, limit);
-    if ((size_t)length > d->record->bytes_capacity && !may_have(d, (size_t)length))
+    if (length > limit)
+        return error_set(err, ERR_DATA, "a header of %zu bytes is beyond the limit of %zu", length,
+                         limit);
+    if (length > d->record->bytes_capacity && !may_have(d, length))
         return cut(err);
-    if (header_reserve(d->record, (size_t)length, err))
+    if (header_reserve(d->record, length, err))
         return err->code;
-    enter_stage(d, DECODER_HEADER, d->record->bytes, (size_t)length);
+    enter_stage(d, DECODER_HEADER, d->record->bytes, length);
     return length ? 0 : header_parse(d->record, 0, err);
 }
 
-/* Allocates the memory of the next tensor in the list. */
+/* Checks the next entry of the list of tensors, and allocates the tensor's memory. */
 static int begin_tensor(struct decoder *d, struct error *err)
 {
     struct record *record = d->record;
-    struct body_entry entry;
+    const msgpack_object *object = &d->list->via.array.ptr[record->n_tensors];
+    const char *name = record_text(object, "name"), *type_name = record_text(object, "type");
+    struct tensor like = TENSOR_INIT;
+    int64_t bytes;
     struct named_tensor *named = &record->tensors[record->n_tensors];
     memset(named, 0, sizeof *named);
-    if (body_entry(&d->list->via.array.ptr[record->n_tensors], &entry, err))
-        return err->code;
-    if (d->options.tensor_bytes && entry.bytes > d->options.tensor_bytes - d->total)
+    if (!name || !type_name || !record_read_shape(record_field(object, "shape"), 0, &like.shape) ||
+        !record_get_int(object, "bins", &d->n_bins) || !record_get_int(object, "bytes", &bytes) ||
+        d->n_bins < 0)
+        return error_set(err, ERR_DATA, "malformed list of tensors");
+    if (!record_name_fits(name))
+        return error_set(err, ERR_DATA, "a tensor's name is not fit to print: '%.40s'", name);
+    if (!dtype_parse(type_name, &like.type) || !record_carries(like.type))
+        return error_set(err, ERR_DATA, "tensor '%s': type '%s' is not carried by streams", name,
+                         type_name);
+    if (bytes < 0 || (uint64_t)bytes > LIMIT_TENSOR_BYTES)
+        return error_set(err, ERR_DATA, "tensor '%s': %lld bytes are beyond the limit of %zu", name,
+                         (long long)bytes, LIMIT_TENSOR_BYTES);
+    bool is_text = like.type == STRING;
+    int64_t count = shape_count(&like.shape), least = shape_bytes(&like.shape, like.type);
+    if (is_text) /* its offsets */
+        least = count >= 0 && count < bytes / 8 ? (count + 1) * 8 : -1;
+    if (least < 0 || (is_text ? bytes < least : bytes != least))
+        return error_set(err, ERR_DATA, "tensor '%s': %lld bytes are not a %s", name,
+                         (long long)bytes, shape_text_typed(like.type, &like.shape));
+    d->bytes = (size_t)bytes;
+    if (d->options.tensor_bytes && d->bytes > d->options.tensor_bytes - d->total)
         return error_set(err, ERR_DATA,
-                         "tensor '%s': a record with more than %zu bytes is beyond the limit",
-                         entry.name, d->options.tensor_bytes);
-    if (!may_have(d, entry.bytes))
+                         "tensor '%s': a record with more than %zu bytes is beyond the limit", name,
+                         d->options.tensor_bytes);
+    if (!may_have(d, d->bytes))
         return cut(err);
-    if (d->options.alloc && entry.like.type != STRING
-            ? d->options.alloc(d->options.context, &named->tensor, &entry.like, entry.bytes, err)
-            : body_alloc(&named->tensor, &entry, err))
+    struct tensor *t = &named->tensor;
+    if (is_text            ? tensor_alloc_strings(t, &like.shape, (size_t)(bytes - least), err)
+        : d->options.alloc ? d->options.alloc(d->options.context, t, &like, d->bytes, err)
+                           : tensor_alloc(t, like.type, &like.shape, err))
         return err->code;
-    if (entry.like.type == STRING) /* no caller may see offsets that were not read */
-        memset(named->tensor.data, 0, entry.bytes - entry.text_bytes);
-    named->name = entry.name;
+    if (is_text) /* no caller may see offsets that were not read */
+        memset(t->data, 0, (size_t)least);
+    named->name = name;
     record->n_tensors++;
-    d->n_bins = entry.n_bins;
-    d->bytes = entry.bytes;
-    d->total += entry.bytes;
+    d->total += d->bytes;
     d->bin = 0;
     d->got = 0;
     return 0;
@@ -150,6 +169,31 @@ static int begin_tensor(struct decoder *d, struct error *err)
 static struct named_tensor *current_tensor(const struct decoder *d)
 {
     return &d->record->tensors[d->record->n_tensors - 1];
+}
+
+static bool booleans_are_valid(const struct tensor *t)
+{
+    const uint8_t *values = t->data;
+    int64_t count = tensor_count(t);
+    uint8_t all = 0;
+    for (int64_t i = 0; i < count; i++)
+        all |= values[i];
+    return all <= 1;
+}
+
+/* Checks a tensor whose last bin was read. */
+static int end_tensor(const struct decoder *d, struct error *err)
+{
+    const struct named_tensor *named = current_tensor(d);
+    const struct tensor *t = &named->tensor;
+    if (d->got != d->bytes)
+        return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
+                         named->name);
+    bool is_valid = t->type == STRING ? tensor_strings_fit(t, d->bytes)
+                                      : t->type != BOOL || booleans_are_valid(t);
+    return is_valid ? 0
+                    : error_set(err, ERR_DATA, "tensor '%s': data that is no %s", named->name,
+                                dtype_name(t->type));
 }
 
 /* Begins the next bin, of this tensor or of the next one that has any; or ends the record. */
@@ -161,14 +205,8 @@ static int next_bin(struct decoder *d, struct error *err)
             enter_stage(d, DECODER_BIN_TAG, d->small, 1);
             return 0;
         }
-        if (d->record->n_tensors) {
-            /* A tensor's last bin was read: check the tensor. */
-            if (d->got != d->bytes)
-                return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
-                                 current_tensor(d)->name);
-            if (body_check(current_tensor(d), d->bytes, err))
-                return err->code;
-        }
+        if (d->record->n_tensors && end_tensor(d, err))
+            return err->code;
         if ((uint32_t)d->record->n_tensors == n)
             break;
         if (begin_tensor(d, err))
@@ -188,9 +226,19 @@ static int take_header(struct decoder *d, struct error *err)
         return err->code;
     if (d->options.header && d->options.header(d->options.context, record, err))
         return err->code;
-    if (body_list(record, &d->list, err))
-        return err->code;
-    if (d->list && d->list->via.array.size && d->sums) {
+    d->list = record_field(&record->header, "tensors");
+    uint32_t n = d->list && d->list->type == MSGPACK_OBJECT_ARRAY ? d->list->via.array.size : 0;
+    if (d->list && d->list->type != MSGPACK_OBJECT_ARRAY)
+        return error_set(err, ERR_DATA, "malformed list of tensors");
+    if (n > LIMIT_RECORD_TENSORS)
+        return error_set(err, ERR_DATA, "%u tensors in a record are beyond the limit of %zu", n,
+                         LIMIT_RECORD_TENSORS);
+    if (n > (uint32_t)record->tensors_capacity) {
+        mem_free(record->tensors);
+        record->tensors = mem_array(n, sizeof *record->tensors);
+        record->tensors_capacity = (int)n;
+    }
+    if (n && d->sums) {
         if (!d->sum && !(d->sum = XXH3_createState()))
             mem_exhausted(sizeof(XXH3_state_t));
         XXH3_64bits_reset(d->sum);
@@ -215,9 +263,7 @@ static int take_tag(struct decoder *d, struct error *err)
 
 static int take_length(struct decoder *d, struct error *err)
 {
-    size_t length = 0;
-    for (size_t i = 0; i < d->need; i++)
-        length = length << 8 | d->small[i];
+    size_t length = wire_uint(d->small, d->need);
     if (length > d->bytes - d->got || length > LIMIT_BIN_BYTES)
         return error_set(err, ERR_DATA, "tensor '%s' has more data than its list says",
                          current_tensor(d)->name);
@@ -230,7 +276,7 @@ static int take_length(struct decoder *d, struct error *err)
 
 static int take_sum(struct decoder *d, struct error *err)
 {
-    uint64_t sum = wire_uint64(d->small + 1);
+    uint64_t sum = wire_uint(d->small + 1, 8);
     if (d->small[0] != 0xcf || (d->sums && XXH3_64bits_digest(d->sum) != sum))
         return error_set(err, ERR_DATA,
                          "damaged: the checksum of the tensor data that ends at byte %llu is wrong",

@@ -2,6 +2,7 @@
 #include "wire/idx.h"
 
 #include "base/memory.h"
+#include "wire/internal.h"
 #include "wire/npy.h"
 
 #define FIRST_BYTES ((size_t)16 << 20)
@@ -28,8 +29,7 @@ static int read_header(struct gzfile *file, enum dtype *type, struct shape *shap
     shape->rank = magic[3];
     code = gzfile_read_exact(file, dims, 4 * (size_t)shape->rank, err);
     for (int i = 0; i < shape->rank && !code; i++)
-        shape->dims[i] =
-            (int64_t)dims[i][0] << 24 | dims[i][1] << 16 | dims[i][2] << 8 | dims[i][3];
+        shape->dims[i] = (int64_t)wire_uint(dims[i], sizeof dims[i]);
     return code;
 }
 

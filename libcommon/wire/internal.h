@@ -10,11 +10,11 @@
 /* Every header ends with "sum" and a fixed-size unsigned int. */
 #define SUM_BYTES 9
 
-/* Big-endian, 8 bytes. */
-static inline uint64_t wire_uint64(const uint8_t *p)
+/* Reads a big-endian number of n bytes. */
+static inline uint64_t wire_uint(const uint8_t *p, size_t n)
 {
     uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < n; i++)
         value = value << 8 | p[i];
     return value;
 }

@@ -51,6 +51,17 @@ bool record_parse_kind(const msgpack_object *name, enum record_kind *kind)
     return false;
 }
 
+bool record_carries(enum dtype type)
+{
+    return type == STRING || (dtype_bytes(type) && type != RESOURCE);
+}
+
+bool record_name_fits(const char *name)
+{
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
 void record_release_tensors(struct record *record)
 {
     for (int i = 0; i < record->n_tensors; i++)

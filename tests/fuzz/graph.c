@@ -8,7 +8,7 @@
 #include "graph/graph_io.h"
 #include "graph/text.h"
 #include "ops/ops.h"
-#include "wire/validate.h"
+#include "wire/header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,8 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct record record = {.kind = RECORD_GRAPH, .tensors = tensors, .n_tensors = 2};
     struct graph *graph;
     msgpack_unpacked unpacked;
-    size_t at = 0;
-    if (header_validate(data, size, &err))
+    size_t at = 0, n_objects;
+    if (header_measure(data, size, &n_objects, &err))
         return 0;
     msgpack_unpacked_init(&unpacked);
     if (msgpack_unpack_next(&unpacked, (const char *)data, size, &at) == MSGPACK_UNPACK_SUCCESS) {

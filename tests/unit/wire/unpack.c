@@ -8,8 +8,7 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "lib/unit.h"
-#include "wire/unpack.h"
-#include "wire/validate.h"
+#include "wire/header.h"
 
 static void put_int(struct str *out, uint64_t value, int n)
 {

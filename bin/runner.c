@@ -5,10 +5,19 @@
 
 #include "base/memory.h"
 #include "bin/cluster_options.h"
+#include "checkpoint/variables/files.h"
+#include "cli/parent_pipe.h"
 #include "cli/record_file.h"
 #include "exec/state/saver.h"
 #include "graph/holders.h"
 #include "graph/task.h"
+#include "ops/ops.h"
+
+/* The source of the variables' first values. */
+struct runner_origin {
+    struct stream_reader *reader; /* of --restore; NULL: none */
+    bool is_restored;             /* variables have their values, of step saving->resumed */
+};
 
 struct runner *runner_new(const struct runner_options *options)
 {
@@ -27,6 +36,73 @@ bool runner_has_all_variables(const struct runner *r)
                           !holders_find_elsewhere(r->options.joined->graph, own, index));
 }
 
+/* Gives the driver its session, and `saving` its variables. Parts of a partitioned graph run
+ * together, each on its device. */
+static int open_alone(struct runner *r, struct error *err)
+{
+    struct device_set *devices = &r->devices;
+    struct driver *driver = r->options.driver;
+    struct saving *saving = r->options.saving;
+    const struct stream_graph *joined = r->options.joined;
+    if (device_set_open(devices, joined->graph, joined->is_cut, &r->options.device, err))
+        return joined->is_cut ? error_prefix(err, "%s: ", driver->name) : err->code;
+    driver->device = devices->devices.items[0];
+    struct session_options session = {.plan = {.kernels = ops_kernels(),
+                                               .device = driver->device,
+                                               .check_numerics = r->options.check,
+                                               .no_layouts = r->options.check,
+                                               .without = r->options.without,
+                                               .cancelled = &driver->at_hand.cancelled},
+                                      .devices = devices->devices.items,
+                                      .n_devices = joined->is_cut ? (int)devices->devices.n : 0};
+    driver->session = session_new(joined->graph, &session);
+    driver->at_hand.seed = r->options.seed;
+    saving->variables = session_variables(driver->session);
+    saving->device = driver->device;
+    variable_store_set_files(saving->variables, checkpoint_files(saving->producer));
+    return 0;
+}
+
+static bool ends_wait(void *context)
+{
+    const struct runner *r = context;
+    return worker_ends_wait(r->worker, r->options.driver);
+}
+
+static int waits_for_feeds(void *context, struct error *err)
+{
+    const struct runner *r = context;
+    return worker_moment(r->worker, r->options.driver, MOMENT_IDLE, err);
+}
+
+static int open_worker(struct runner *r, struct error *err)
+{
+    struct worker *worker = r->worker;
+    struct worker_options options = {.member = cluster_member(r->options.tool),
+                                     .graph = r->options.joined->graph,
+                                     .plan = {.kernels = ops_kernels(),
+                                              .check_numerics = r->options.check,
+                                              .no_layouts = r->options.check,
+                                              .without = r->options.without},
+                                     .device = r->options.device};
+    mem_share_heap();
+    int code = worker_open(worker, &options, err);
+    if (code)
+        return code;
+    worker_bind_driver(worker, r->options.driver);
+    r->options.driver->at_hand.seed = r->options.seed;
+    r->options.saving->variables = worker_variables(worker);
+    r->options.saving->device = worker_device(worker);
+    char *claims = member_claims(&worker->member);
+    r->options.saving->claims = claims ? arena_strdup(&r->options.saving->arena, claims) : NULL;
+    mem_free(claims);
+    if (worker->collective)
+        tool_read_on(ends_wait, r); /* the others may wait for the step that needs the feed */
+    if (worker->asked)
+        tool_when_idle(waits_for_feeds, r);
+    return 0;
+}
+
 int runner_open(struct runner *r, struct error *err)
 {
     struct saving *saving = r->options.saving;
@@ -34,7 +110,7 @@ int runner_open(struct runner *r, struct error *err)
                                   (saving->options->path && !saving->to_store &&
                                    record_file_probe(saving->options->path, err))))
         return err->code;
-    return (r->worker ? runner_open_worker : runner_open_session)(r, err);
+    return (r->worker ? open_worker : open_alone)(r, err);
 }
 
 void runner_close(struct runner *r)
@@ -57,6 +133,65 @@ bool runner_saves(const struct runner *r)
 
 /* ---- starting ---- */
 
+/* Gives variables their values; skips the feeds of steps that already count. */
+static int start_alone(struct runner *r, const struct runner_origin *origin, struct error *err)
+{
+    struct saving *saving = r->options.saving;
+    int64_t step = 0;
+    if (origin->reader)
+        return variables_restore(saving->variables, r->options.joined->graph, &r->devices,
+                                 origin->reader, &step, err);
+    if (!origin->is_restored) {
+        /* An entry that only reads variables needs their trained values, which must come from
+         * somewhere. */
+        struct driver *driver = r->options.driver;
+        int variable = request_only_reads(&driver->request, driver->feeds.edges.items,
+                                          (int)driver->feeds.edges.n);
+        if (variable >= 0)
+            tool_say(r->options.tool,
+                     "%s: %s %s reads '%s' as it is initialized; --restore reads what was trained",
+                     driver->name, driver->option, driver->what,
+                     graph_node(driver->graph, variable)->name);
+        return driver_initialize(driver, err);
+    }
+    return saving->resumed ? saving_pass_over(saving, saving->resumed, err) : 0;
+}
+
+/* Skips the feeds of steps that were counted before this worker was started again. If all workers
+ * take their steps together, this one's feeds may end before that; it then leaves. */
+static int rejoin(const struct runner *r, int64_t counted, struct error *err)
+{
+    bool together = r->worker->collective;
+    struct driver *driver = r->options.driver;
+    int code = driver_pass_over(driver, counted, err);
+    if (code)
+        return code;
+    if (together && driver->step < counted)
+        tool_say(r->options.tool,
+                 "%s: goes on after step %" PRId64 "; its feeds end after step %" PRId64,
+                 driver->name, counted, driver->step);
+    else
+        tool_say(r->options.tool, "%s: joined again; %" PRId64 " feed records passed over",
+                 driver->name, driver->step);
+    if (together)
+        driver->step = r->options.saving->resumed = counted;
+    return 0;
+}
+
+static int start_worker(struct runner *r, const struct runner_origin *begin, struct error *err)
+{
+    int64_t counted;
+    struct saving *saving = r->options.saving;
+    struct worker_origin origin = {
+        .reader = begin->reader, .is_restored = begin->is_restored, .step = saving->resumed};
+    int code = saving_newest(saving, &origin.seen, err);
+    if (!code)
+        code = worker_start(r->worker, r->options.driver, &origin, &counted, err);
+    if (!code && counted)
+        code = rejoin(r, counted, err);
+    return code ? code : worker_moment(r->worker, r->options.driver, MOMENT_STARTED, err);
+}
+
 /* Gives the variables their first values. */
 static int begin(struct runner *r, struct error *err)
 {
@@ -76,7 +211,7 @@ static int begin(struct runner *r, struct error *err)
     bool is_file = from_reader && !origin.reader;
     if (is_file && tool_open_reader(r->options.tool, saving->options->restore, &origin.reader, err))
         return err->code;
-    code = (r->worker ? runner_start_worker : runner_start_session)(r, &origin, err);
+    code = (r->worker ? start_worker : start_alone)(r, &origin, err);
     if (is_file)
         tool_close_reader(origin.reader);
     else if (from_reader)
@@ -202,9 +337,29 @@ static int save(struct runner *r, bool has_values, struct error *err)
     return code;
 }
 
+/* Leaves, also when asked to end, so that the others go on without this worker. It does not leave
+ * if all end because the job's supervisor died: steps of the last few would then be saved as if all
+ * had taken part. */
 static int leave(struct runner *r, int code, struct error *err)
 {
-    return r->worker ? runner_leave_worker(r, code, err) : code;
+    struct worker *worker = r->worker;
+    struct error left = ERROR_INIT;
+    if (!worker)
+        return code;
+    if (parent_pipe_has_ended() && !worker->collective)
+        return err->code;
+    /* A worker that was asked to end repeats its unpushed steps when it resumes. */
+    int64_t n = 0, every;
+    struct error ignored = ERROR_INIT;
+    if (!code && !tool_signal() && !r->was_stopped &&
+        !worker_count_unpushed(worker, &n, &every, &ignored) && n)
+        tool_say(r->options.tool,
+                 "%s: not pushed: %" PRId64 " of its steps, the last, as %" PRId64
+                 " make a push: they count for nothing",
+                 r->options.driver->name, n, every);
+    if (worker_leave(worker, r->options.driver, &left) && !code)
+        *err = left;
+    return err->code;
 }
 
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)

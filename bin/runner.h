@@ -29,12 +29,6 @@ struct runner_options {
     bool plan_only;   /* nothing is run */
 };
 
-/* The source of the variables' first values. */
-struct runner_origin {
-    struct stream_reader *reader; /* of --restore; NULL: none */
-    bool is_restored;             /* variables have their values, of step saving->resumed */
-};
-
 struct runner {
     struct runner_options options;
     struct worker *worker;     /* the task of a cluster that it is; NULL: it has a session, ... */
@@ -88,18 +82,5 @@ bool runner_has_run(const struct runner *runner);
 /* Called after the last step: leaves, and saves what there is to save. `code` is 0, or the code of
  * being asked to end in a wait for feeds, which is no failure. `has_values`: of runner_start. */
 int runner_end(struct runner *runner, bool has_values, int code, struct error *err);
-
-/* ---- runner_local.c, runner_worker.c: what runner_open, runner_start and runner_end do ---- */
-
-/* Gives the driver its session or worker, and `saving` its variables. */
-int runner_open_session(struct runner *runner, struct error *err);
-int runner_open_worker(struct runner *runner, struct error *err);
-/* Gives variables their values; skips the feeds of steps that already count. */
-int runner_start_session(struct runner *runner, const struct runner_origin *origin,
-                         struct error *err);
-int runner_start_worker(struct runner *runner, const struct runner_origin *origin,
-                        struct error *err);
-/* Called after the last step, which ended with `code`. Returns the code that the run ends with. */
-int runner_leave_worker(struct runner *runner, int code, struct error *err);
 
 #endif

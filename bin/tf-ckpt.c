@@ -12,46 +12,60 @@
 #include <unistd.h>
 
 #include "base/time.h"
-#include "bin/ckpt_verbs.h"
+#include "bin/ps_value.h"
+#include "checkpoint/command/command.h"
+#include "checkpoint/formats/bundle.h"
+#include "checkpoint/formats/export.h"
 #include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/tool.h"
+#include "ps/backup.h"
 
-#define STOP_SECONDS 0.01 /* from a signal until waits end */
-#define LATE_SECONDS 0.5  /* for a verb that checks --max-runtime itself: its message is better */
+#define REPLY_SECONDS 30.0 /* of a shard */
+#define STOP_SECONDS 0.01  /* from a signal until waits end */
+#define LATE_SECONDS 0.5   /* for a verb that checks --max-runtime itself: its message is better */
+
+struct ckpt_work {
+    struct tool *tool;
+    struct command command;
+    struct progress progress;
+    double began;
+};
 
 static atomic_bool is_stopped;
-static bool json, dry_run, all, replace;
-static double lock_wait, max_runtime;
-static const char *metrics_path, *data_text, *by, *run_name;
-static struct retain_policy policy;
-static int64_t step = INT64_MIN; /* not given */
+static struct ckpt_work work = {
+    .command = {.cancelled = &is_stopped, .step = -1, .metrics = {.newest = -1, .problems = -1}}};
+static double max_runtime; /* seconds; 0: unlimited */
+static const char *job_folder, *key_file, *metrics_path, *data_text;
 
 static const struct option_row rows[] = {
-    {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
-    {0, "all", OPTION_FLAG, &all, NULL,
+    {0, "json", OPTION_FLAG, &work.command.json, NULL, "an object a line"},
+    {0, "all", OPTION_FLAG, &work.command.all, NULL,
      "also what a job keeps beside its variables, clocks and aggregators"},
     {0, "data", OPTION_OPTIONAL, &data_text, "SHARE",
      "read the data, too; --data=5% another twentieth of it each time"},
-    {0, "keep-last", OPTION_NATURAL, &policy.last, "N", "keep the last N"},
-    {0, "keep-hourly", OPTION_NATURAL, &policy.hourly, "N",
+    {0, "keep-last", OPTION_NATURAL, &work.command.policy.last, "N", "keep the last N"},
+    {0, "keep-hourly", OPTION_NATURAL, &work.command.policy.hourly, "N",
      "the last of each of N hours that have any"},
-    {0, "keep-daily", OPTION_NATURAL, &policy.daily, "N", "of N days"},
-    {0, "keep-weekly", OPTION_NATURAL, &policy.weekly, "N", "of N weeks"},
-    {0, "keep-monthly", OPTION_NATURAL, &policy.monthly, "N", "of N months"},
-    {0, "keep-best", OPTION_NATURAL, &policy.best, "N", "the N best, by a metric"},
-    {0, "by", OPTION_TEXT, &by, "METRIC",
+    {0, "keep-daily", OPTION_NATURAL, &work.command.policy.daily, "N", "of N days"},
+    {0, "keep-weekly", OPTION_NATURAL, &work.command.policy.weekly, "N", "of N weeks"},
+    {0, "keep-monthly", OPTION_NATURAL, &work.command.policy.monthly, "N", "of N months"},
+    {0, "keep-best", OPTION_NATURAL, &work.command.policy.best, "N", "the N best, by a metric"},
+    {0, "by", OPTION_TEXT, &work.command.by, "METRIC",
      "for --keep-best: a scalar of list; METRIC:min or METRIC:max, or by the name (loss, "
      "accuracy)"},
-    {0, "keep-every", OPTION_NATURAL, &policy.every, "STEPS", "steps that are multiples of it"},
-    {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "say what would be done"},
-    {0, "step", OPTION_NATURAL, &step, "N",
+    {0, "keep-every", OPTION_NATURAL, &work.command.policy.every, "STEPS",
+     "steps that are multiples of it"},
+    {'n', "dry-run", OPTION_FLAG, &work.command.dry_run, NULL, "say what would be done"},
+    {0, "step", OPTION_NATURAL, &work.command.step, "N",
      "the step that it is of (what the file says: of .ckpt its step, else global_step or\n"
      "the number behind TensorFlow's name; or 0)"},
-    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "of the run that it is to be of"},
-    {0, "replace", OPTION_FLAG, &replace, NULL,
+    {0, "run-name", OPTION_TEXT, &work.command.run_name, "NAME", "of the run that it is to be of"},
+    {0, "replace", OPTION_FLAG, &work.command.replace, NULL,
      "what is there of the same step, of another run or with other values"},
-    {0, "job", OPTION_TEXT, &ckpt_job.folder, "DIR", "the directory of the running job"},
-    {0, "key-file", OPTION_TEXT, &ckpt_job.key_file, "FILE", "the key of its links (the job's)"},
-    {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
+    {0, "job", OPTION_TEXT, &job_folder, "DIR", "the directory of the running job"},
+    {0, "key-file", OPTION_TEXT, &key_file, "FILE", "the key of its links (the job's)"},
+    {0, "lock-wait", OPTION_SECONDS, &work.command.lock_wait, "TIME",
      "wait for another writer, 60s (else exit 75 at once)"},
     {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME",
      "stop after 10m, with exit 75, whatever it does or waits for"},
@@ -95,20 +109,165 @@ static const struct option_table table = {
 
 static bool watch(void *context, uint64_t done, uint64_t total)
 {
-    struct ckpt_work *job = context;
-    job->progress.total = (int64_t)total;
-    progress_update(&job->progress, (int64_t)done, "");
-    bool is_over = job->max_runtime > 0 && time_now() - job->began > job->max_runtime;
+    (void)context;
+    work.progress.total = (int64_t)total;
+    progress_update(&work.progress, (int64_t)done, "");
+    bool is_over = max_runtime > 0 && time_now() - work.began > max_runtime;
     return !tool_signal() && !is_over;
 }
 
 static void say(void *context, const char *line)
 {
-    struct ckpt_work *job = context;
-    bool quiet = job->tool->quiet;
-    job->tool->quiet = false; /* -q does not silence reports of damage */
-    tool_say(job->tool, "%s", line);
-    job->tool->quiet = quiet;
+    struct tool *tool = context;
+    bool quiet = tool->quiet;
+    tool->quiet = false; /* -q does not silence reports of damage */
+    tool_say(tool, "%s", line);
+    tool->quiet = quiet;
+}
+
+/* ---- verbs that write files ---- */
+
+static int ckpt_cat(struct command *c, struct error *err)
+{
+    struct source source;
+    struct tensor value;
+    const char *name = c->operands[1];
+    bool npy = tool_output && str_ends(tool_output, ".npy");
+    if (!npy && tool_open_writer(work.tool, 1, err)) /* in which a failure is told */
+        return err->code;
+    if (command_open(c, c->operands[0], &source, err))
+        return err->code;
+    int i = source_find_whole(&source, name, err);
+    if (i >= 0 && !source_read(&source, (size_t)i, &value, err)) {
+        if (ps_write_value(work.tool, name, &value, err) == ERR_DATA) /* .npy lacks its type */
+            error_prefix(err, "%s: '%s': ", source.name, name);
+        tensor_release(&value);
+    }
+    source_close(&source);
+    return err->code;
+}
+
+/* Opens one file of an export; *file duplicates the descriptor, which output_commit needs. */
+static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
+{
+    int fd;
+    if (output_open(path, output, &fd, err))
+        return err->code;
+    *file = fdopen(dup(fd), "wb");
+    return *file ? 0 : error_set_errno(err, ERR_OS, "%s", path);
+}
+
+static int close_file(const char *path, FILE *file, struct error *err)
+{
+    if (file && fclose(file) && !err->code)
+        error_set_errno(err, ERR_IO, "%s", path);
+    return err->code;
+}
+
+/* Writes an export. A bundle's data gets its name before the index that refers to it. */
+static int write_file(struct source *source, const char *path, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct output *output = NULL, *data_output = NULL;
+    struct export_files files = {.name = path};
+    enum export_form form;
+    if (export_form_find(path, &form, err))
+        return err->code;
+    if (form == EXPORT_NPZ || form == EXPORT_SAFETENSORS)
+        source_drop_texts(source, tool_say_line, work.tool);
+    const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
+    if (!open_file(path, &output, &files.file, err) &&
+        !(data_path && open_file(data_path, &data_output, &files.data, err)))
+        source_export(source, form, &files, tool_provenance(work.tool), err);
+    close_file(path, files.file, err);
+    if (data_path)
+        close_file(data_path, files.data, err);
+    if (!err->code && !output_commit(data_output, err))
+        output_commit(output, err);
+    output_discard(data_output);
+    output_discard(output);
+    arena_release(&arena);
+    return err->code;
+}
+
+static int ckpt_export(struct command *c, struct error *err)
+{
+    struct source source;
+    const char *path = c->operands[1];
+    enum export_form form;
+    if (export_form_find(path, &form, err) || command_open(c, c->operands[0], &source, err))
+        return err->code;
+    /* Files for other programs need whole variables: missing slices are an error. */
+    if (form == EXPORT_RECORDS || !source_join_slices(&source, err))
+        write_file(&source, path, err);
+    source_close(&source);
+    return err->code;
+}
+
+static int ckpt_salvage(struct command *c, struct error *err)
+{
+    struct source source;
+    size_t lost;
+    if (source_salvage(c->operands[0], &source, &lost, c->say, c->context, err))
+        return err->code;
+    size_t saved = source.tensors.n;
+    if (!write_file(&source, c->operands[1], err) && lost)
+        error_set(err, ERR_NEGATIVE, "%s: %zu of %zu tensors are intact, and in %s", source.name,
+                  saved, saved + lost, c->operands[1]);
+    source_close(&source);
+    return err->code;
+}
+
+/* ---- the verb that asks the shards of a running job ---- */
+
+/* Adds to the message of a failure which checkpoint is still the newest. */
+static void say_newest(const char *path, struct error *err)
+{
+    struct source newest;
+    struct error ignored = ERROR_INIT;
+    if (!source_open(path, &newest, &ignored)) {
+        error_append(err, "; newest stays %s", newest.name);
+        source_close(&newest);
+    }
+}
+
+static int save_job(struct command *c, struct store *store, double seconds, struct error *err)
+{
+    struct str fetches = STR_INIT;
+    struct client client = {.cancelled = c->cancelled};
+    str_printf(&fetches, "%s/worker-0.rec", job_folder); /* if its host is this host */
+    const struct member_options options = {
+        .job_folder = job_folder, .key_file = key_file, .producer = "tf-ckpt", .timeout = seconds};
+    const struct backup backup = {.client = &client,
+                                  .store = store,
+                                  .path = c->operands[0],
+                                  .owner = c->owner,
+                                  .producer = c->producer,
+                                  .lock_wait = c->lock_wait,
+                                  .fetches = fetches.data,
+                                  .watch = &c->watch};
+    int64_t saved;
+    if (!client_open(&client, &options, err) && !backup_save(&backup, &saved, err) && c->verbose)
+        str_printf(&c->out, "%s@%lld\n", store_name(store), (long long)saved);
+    client_close(&client);
+    str_release(&fetches);
+    return err->code;
+}
+
+static int ckpt_save(struct command *c, struct error *err)
+{
+    bool is_short = max_runtime > 0 && max_runtime < REPLY_SECONDS;
+    struct store *store;
+    if (!job_folder)
+        return error_set(err, ERR_USAGE, "which job? --job DIR");
+    if (!command_open_writing(c, c->operands[0], &store, err)) {
+        save_job(c, store, is_short ? max_runtime : REPLY_SECONDS, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    if (err->code && err->code != ERR_NOINPUT && err->code != ERR_USAGE)
+        say_newest(c->operands[0], err);
+    return err->code;
 }
 
 /* ---- the table ---- */
@@ -117,17 +276,14 @@ static void say(void *context, const char *line)
 static const struct ckpt_verb {
     int store;        /* which operand is a whole store; 0: none */
     const char *unit; /* that progress is counted in */
-    int (*command)(struct command *command, struct error *err); /* one of the two */
-    int (*run)(struct ckpt_work *job, struct error *err);
+    int (*run)(struct command *command, struct error *err);
 } works[] = {
 #define VERB(name, operands, help, options, ...) {__VA_ARGS__},
 #include "bin/ckpt_verbs.def"
 #undef VERB
 };
 
-/* ---- options ---- */
-
-static int take_share(double *fraction, struct error *err)
+static int read_share(double *fraction, struct error *err)
 {
     size_t n = data_text ? strlen(data_text) : 0;
     char number[32];
@@ -142,53 +298,22 @@ static int take_share(double *fraction, struct error *err)
     return 0;
 }
 
-static int fill_command(struct ckpt_work *job, int n, char **operands, struct error *err)
-{
-    static char owner[64];
-    struct command *c = &job->command;
-    snprintf(owner, sizeof owner, "tf-ckpt %s", operands[0]);
-    *c = (struct command){
-        .operands = operands + 1,
-        .n_operands = n - 1,
-        .json = json,
-        .dry_run = dry_run,
-        .all = all,
-        .replace = replace,
-        .run_name = run_name,
-        .verbose = job->tool->verbose > 0,
-        .lock_wait = max_runtime > 0 && !(lock_wait >= 0 && lock_wait < max_runtime) ? max_runtime
-                                                                                     : lock_wait,
-        .cancelled = &is_stopped,
-        .owner = owner,
-        .producer = tool_provenance(job->tool),
-        .step = step < 0 ? -1 : step,
-        .policy = policy,
-        .by = by,
-        .watch = {watch, job},
-        .say = say,
-        .context = job,
-        .metrics = {.verb = operands[0], .store = operands[n - 1], .newest = -1, .problems = -1}};
-    return take_share(&c->fraction, err);
-}
-
 /* ---- running ---- */
 
-static void print_figures(const struct ckpt_work *job, struct text_metrics metrics, int status,
-                          struct str *text)
+static void print_figures(struct text_metrics metrics, int status, struct str *text)
 {
     metrics.status = status;
     metrics.time = (int64_t)(time_wall() * 1e6);
-    metrics.seconds = time_now() - job->began;
+    metrics.seconds = time_now() - work.began;
     text_metrics(text, &metrics);
 }
 
-static int write_metrics(struct ckpt_work *job, int status, struct error *err)
+static int write_metrics(int status, struct error *err)
 {
-    struct text_metrics *m = &job->command.metrics;
     struct str text = STR_INIT;
     struct output *output;
     int fd;
-    print_figures(job, *m, status, &text);
+    print_figures(work.command.metrics, status, &text);
     if (!output_open(metrics_path, &output, &fd, err)) {
         if (dprintf(fd, "%s", text.data) == (int)text.n) {
             output_commit(output, err);
@@ -207,14 +332,13 @@ static int write_metrics(struct ckpt_work *job, int status, struct error *err)
  * complete files have names. */
 static void end_in_time(void *context)
 {
-    const struct ckpt_work *job = context;
-    const struct text_metrics *m = &job->command.metrics;
+    const struct text_metrics *m = &work.command.metrics;
+    (void)context;
     output_unlink_all();
     if (metrics_path) {
         struct stat old;
         struct str text = STR_INIT, temporary = STR_INIT;
         print_figures(
-            job,
             (struct text_metrics){.verb = m->verb, .store = m->store, .newest = -1, .problems = -1},
             EX_TEMPFAIL, &text);
         /* The figures go to a temporary file, which is renamed once it is complete; what is no
@@ -234,7 +358,8 @@ static void end_in_time(void *context)
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
+    static char owner[64];
+    struct command *c = &work.command;
     int which = options_verb(&table, n, operands, err);
     if (which < 0)
         return err->code;
@@ -256,21 +381,33 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
                   operands[0], path);
     arena_release(&arena);
-    if (err->code || fill_command(&job, n, operands, err))
+    if (err->code || read_share(&c->fraction, err))
         return err->code;
+    snprintf(owner, sizeof owner, "tf-ckpt %s", operands[0]);
+    work.tool = tool;
+    work.began = time_now();
+    c->operands = operands + 1;
+    c->n_operands = n - 1;
+    c->verbose = tool->verbose > 0;
+    if (max_runtime > 0 && !(c->lock_wait >= 0 && c->lock_wait < max_runtime))
+        c->lock_wait = max_runtime;
+    c->owner = owner;
+    c->producer = tool_provenance(tool);
+    c->watch.progress = watch;
+    c->say = say;
+    c->context = tool;
+    c->metrics.verb = operands[0];
+    c->metrics.store = operands[n - 1];
     tool_catch_signals();
     if (tool_cancel_after(STOP_SECONDS, &is_stopped, err))
         return err->code;
     tool_end_late(true); /* a store is whole whenever its writer ends */
     tool_wait_silently(tool);
-    progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
+    progress_start(&work.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
     /* save needs no limit: each of its requests to shards has a deadline. */
     if (max_runtime <= 0 || verb->run == ckpt_save ||
-        !tool_limit_elapsed(max_runtime + LATE_SECONDS, end_in_time, &job, err)) {
-        if (verb->run)
-            verb->run(&job, err);
-        else
-            verb->command(&job.command, err);
+        !tool_limit_elapsed(max_runtime + LATE_SECONDS, end_in_time, NULL, err)) {
+        verb->run(c, err);
         tool_end_limit();
     }
     progress_clear();
@@ -282,15 +419,14 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     int code = err->code;
     if (!code || code == ERR_NEGATIVE) {
         FILE *out;
-        if (job.command.out.n && !tool_open_text(tool, &out, &late))
-            fwrite(job.command.out.data, 1, job.command.out.n, out);
+        if (c->out.n && !tool_open_text(tool, &out, &late))
+            fwrite(c->out.data, 1, c->out.n, out);
     }
     if (metrics_path && !late.code)
-        write_metrics(&job, code, &late);
+        write_metrics(code, &late);
     if (late.code && (!code || code == ERR_NEGATIVE))
         *err = late;
-    command_release(&job.command);
-    arena_release(&job.arena);
+    command_release(c);
     return err->code;
 }
 

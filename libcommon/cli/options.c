@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -18,6 +19,133 @@ const struct option_row options_builtin[] = {
     {0, "man", OPTION_FLAG, &want_man, NULL, "print the manual page, in roff"},
     {0},
 };
+
+/* ---- values ---- */
+
+/* Returns true for rows that take the next argument as value unless "=" gives one. */
+static bool needs_value(const struct option_row *row)
+{
+    return row->type != OPTION_FLAG && row->type != OPTION_COUNT && row->type != OPTION_OPTIONAL;
+}
+
+static int wrong(const char *name, const char *value, const char *wanted, struct error *err)
+{
+    return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
+}
+
+/* Reports a bad value, and whether it is a number, maybe with one of `units`, but too large. */
+static int wrong_number(const char *name, const char *value, const char *units, const char *wanted,
+                        struct error *err)
+{
+    const char *digits = value + (*value == '+' || (!*units && *value == '-'));
+    size_t n = strspn(digits, "0123456789");
+    if (n && (!digits[n] || (strchr(units, digits[n]) && !digits[n + 1])))
+        return error_set(err, ERR_USAGE, "%s: %s is too large", name, value);
+    return wrong(name, value, wanted, err);
+}
+
+/* Writes one value through the row's target. `name` ("--threads", "TF_THREADS") is for the message;
+ * `value` is NULL if none was given; `on` is false for "--no-name". Lists grow. */
+static int set_row(const struct option_row *row, const char *name, const char *value, bool on,
+                   struct error *err)
+{
+    struct option_list *list = row->target;
+    bool ok;
+    switch (row->type) {
+    case OPTION_FLAG:
+        *(bool *)row->target = on;
+        return 0;
+    case OPTION_COUNT:
+        ++*(int *)row->target;
+        return 0;
+    case OPTION_INT:
+    case OPTION_NATURAL:
+        ok = str_to_int64(value, row->target);
+        if (ok && row->type == OPTION_NATURAL && *(int64_t *)row->target < 0)
+            return error_set(err, ERR_USAGE, "%s: %s is negative", name, value);
+        return ok ? 0 : wrong_number(name, value, "", "a whole number", err);
+    case OPTION_FLOAT:
+        ok = str_to_float64(value, row->target);
+        return ok ? 0 : wrong(name, value, "a number", err);
+    case OPTION_TEXT:
+        *(const char **)row->target = value;
+        return 0;
+    case OPTION_OPTIONAL:
+        *(const char **)row->target = value ? value : "";
+        return 0;
+    case OPTION_LIST:
+        /* Empty items are refused: "a,,b" is probably a mistake, and an empty name would fail later
+         * and less clearly. */
+        for (const char *start = value;;) {
+            const char *end = strchrnul(start, ',');
+            if (end == start)
+                return error_set(err, ERR_USAGE, "%s: empty item in '%s'", name, value);
+            vec_push(list, mem_strndup(start, (size_t)(end - start)));
+            if (!*end)
+                return 0;
+            start = end + 1;
+        }
+    case OPTION_REPEAT:
+        vec_push(list, value);
+        return 0;
+    case OPTION_BYTES:
+        ok = str_to_bytes(value, row->target);
+        return ok ? 0
+                  : wrong_number(name, value, "kKmMgGtT", "a size in bytes, as 4096, 64k or 1.5G",
+                                 err);
+    case OPTION_SECONDS:
+        ok = str_to_seconds(value, row->target);
+        return ok ? 0 : wrong(name, value, "a time, as 250ms, 30s or 2m", err);
+    }
+    error_bug(__FILE__, __LINE__, "an option type without a case");
+}
+
+static int set_from_variable(const struct option_row *row, const char *variable, const char *value,
+                             struct error *err)
+{
+    if (row->type == OPTION_FLAG) {
+        /* The words for false and true that are usual in environment variables. */
+        static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
+        int truth = -1;
+        for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
+            truth = strcasecmp(value, words[i]) ? truth : i % 2;
+        if (truth < 0)
+            return wrong(variable, value, "0 or 1", err);
+        return set_row(row, variable, NULL, truth, err);
+    }
+    if (row->type == OPTION_COUNT) {
+        int64_t count;
+        if (!str_to_int64(value, &count) || count < 0 || count > 9)
+            return wrong(variable, value, "a number from 0 to 9", err);
+        *(int *)row->target = (int)count;
+        return 0;
+    }
+    return set_row(row, variable, value, true, err);
+}
+
+/* Sets the rows that the command line has not set from TF_NAME. */
+static int set_from_environment(const struct option_table *table, enum option_source *given,
+                                struct error *err)
+{
+    for (int i = 0; table->rows[i].name; i++) {
+        if (given[i])
+            continue;
+        char variable[64] = "TF_";
+        size_t n = 3;
+        for (const char *c = table->rows[i].name; *c && n + 1 < sizeof variable; c++)
+            variable[n++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        variable[n] = '\0';
+        const char *value = getenv(variable);
+        if (!value || !*value || options_clash(table, given, &table->rows[i], OPTION_COMMAND_LINE))
+            continue;
+        given[i] = OPTION_ENVIRONMENT;
+        if (set_from_variable(&table->rows[i], variable, value, err))
+            return err->code;
+    }
+    return 0;
+}
+
+/* ---- the command line ---- */
 
 struct option_parser {
     const struct option_table *table;
@@ -66,7 +194,7 @@ static bool consider(struct match *match, const struct option_row *row, const ch
 static int set_option(struct option_parser *parse, const struct option_row *row, const char *shown,
                       const char *value, bool on)
 {
-    if (!value && option_needs_value(row)) {
+    if (!value && needs_value(row)) {
         if (parse->next >= parse->argc)
             return error_set(parse->err, ERR_USAGE, "%s needs %s", shown,
                              row->argument ? row->argument : "a value");
@@ -74,7 +202,7 @@ static int set_option(struct option_parser *parse, const struct option_row *row,
     }
     parse->given[row - parse->rows] = OPTION_COMMAND_LINE;
     vec_push(&asked, row->name);
-    return option_set(row, shown, value, on, parse->err);
+    return set_row(row, shown, value, on, parse->err);
 }
 
 static int parse_long(struct option_parser *parse, const char *text)
@@ -122,7 +250,7 @@ static int parse_letters(struct option_parser *parse, const char *text)
             return error_set(parse->err, ERR_USAGE, "unknown option '-%c'; see %s --help", *text,
                              parse->table->tool);
         char shown[3] = {'-', *text++, '\0'};
-        bool rest = option_needs_value(row) && *text;
+        bool rest = needs_value(row) && *text;
         if (set_option(parse, row, shown, rest ? text : NULL, true))
             return parse->err->code;
         if (rest)
@@ -192,7 +320,7 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         if (*shown)
             return 0;
     }
-    if (options_from_environment(parse->table, parse->given, parse->err))
+    if (set_from_environment(parse->table, parse->given, parse->err))
         return parse->err->code;
     return options_check_use(parse->table, parse->given, *n_operands ? parse->argv[0] : "",
                              parse->err);

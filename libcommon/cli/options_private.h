@@ -11,19 +11,7 @@
 /* The rows that every table has implicitly: help, version, man. Ended by a NULL name. */
 extern const struct option_row options_builtin[];
 
-/* Returns true for rows that take the next argument as value unless "=" gives one. */
-bool option_needs_value(const struct option_row *row);
-
-/* Writes one value through the row's target. `name` ("--threads", "TF_THREADS") is for the message;
- * `value` is NULL if none was given; `on` is false for "--no-name". Lists grow. ERR_USAGE. */
-int option_set(const struct option_row *row, const char *name, const char *value, bool on,
-               struct error *err);
-
 enum option_source { OPTION_ABSENT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
-
-/* Sets the rows that the command line has not set from TF_NAME. ERR_USAGE. */
-int options_from_environment(const struct option_table *table, enum option_source *given,
-                             struct error *err);
 
 /* Returns an option from that source that clashes with the row's, in either order; or NULL. */
 const struct option_row *options_clash(const struct option_table *table,

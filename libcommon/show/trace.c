@@ -9,7 +9,12 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/vec.h"
-#include "show/busy.h"
+
+struct span { /* ns */
+    int64_t start, end;
+};
+
+typedef VEC(struct span) span_vec;
 
 struct total {
     const char *name; /* in the summary's arena */
@@ -35,7 +40,7 @@ struct memory_fact {
 
 struct trace_summary {
     VEC(struct memory_fact) devices;
-    busy_span_vec steps, kernels;
+    span_vec steps, kernels;
     struct totals ops, nodes;
     struct map threads; /* by thread numbers as text */
     int64_t last_thread;
@@ -135,7 +140,7 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     if (!record_get_int(event, "ns", &ns) || ns < 0)
         return false;
     record_get_int(event, "start", &start);
-    const struct busy_span span = {start, start + (ns < INT64_MAX / 2 ? ns : INT64_MAX / 2)};
+    const struct span span = {start, start + (ns < INT64_MAX / 2 ? ns : INT64_MAX / 2)};
     if (!record_field(event, "node")) {
         vec_push(&s->steps, span);
         return true;
@@ -188,6 +193,57 @@ static double mean_ns(const struct total *total, bool of_step)
 static double steady_ns(const struct total *total)
 {
     return mean_ns(total, false) * (double)total->calls;
+}
+
+/* ---- how busy the devices were ---- */
+
+static int by_start(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Returns the spans sorted, and joined where they touch. */
+static span_vec join_spans(const span_vec *spans)
+{
+    span_vec all = VEC_INIT;
+    vec_reserve(&all, spans->n + 1);
+    if (spans->n)
+        memcpy(all.items, spans->items, spans->n * sizeof *spans->items);
+    qsort(all.items, spans->n, sizeof *all.items, by_start);
+    for (size_t i = 0; i < spans->n; i++) {
+        const struct span next = all.items[i];
+        if (!all.n || next.start > all.items[all.n - 1].end)
+            all.items[all.n++] = next;
+        else if (next.end > all.items[all.n - 1].end)
+            all.items[all.n - 1].end = next.end;
+    }
+    return all;
+}
+
+/* Returns the share of `all` that `busy` covers, 0 to 1, whether one thing ran or many at once; -1:
+ * `all` is empty. */
+static double busy_share(const span_vec *all, const span_vec *busy)
+{
+    span_vec wide = join_spans(all), narrow = join_spans(busy);
+    double time = 0, filled = 0;
+    for (size_t i = 0, k = 0; i < wide.n; i++) {
+        const struct span *span = &wide.items[i];
+        time += (double)(span->end - span->start);
+        while (k < narrow.n && narrow.items[k].end <= span->start)
+            k++;
+        for (; k < narrow.n && narrow.items[k].start < span->end; k++) {
+            const struct span *by = &narrow.items[k];
+            int64_t start = by->start > span->start ? by->start : span->start;
+            int64_t end = by->end < span->end ? by->end : span->end;
+            filled += end > start ? (double)(end - start) : 0;
+            if (narrow.items[k].end > span->end) /* it reaches into the next one */
+                break;
+        }
+    }
+    vec_release(&wide);
+    vec_release(&narrow);
+    return time > 0 ? filled / time : -1;
 }
 
 /* ---- printing ---- */

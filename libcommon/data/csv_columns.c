@@ -2,11 +2,11 @@
 #include "data/csv_columns.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/str.h"
 #include "data/csv_header.h"
-#include "data/csv_labels.h"
 #include "data/csv_where.h"
 #include "data/fields.h"
 
@@ -103,6 +103,57 @@ static const char *split_where(const struct csv_columns *columns)
     return columns->split ? columns->format.rows.split->where : NULL;
 }
 
+static const char *join(const char *const *texts, size_t n, struct arena *arena)
+{
+    struct str all = STR_INIT;
+    for (size_t i = 0; i < n; i++)
+        str_printf(&all, "%s%s", i ? "," : "", texts[i]);
+    const char *joined = arena_strdup(arena, str_text(&all));
+    str_release(&all);
+    return joined;
+}
+
+/* Stores in column->fitted which columns these are, or, if known, checks them: by name, or by
+ * position if there was no header. Does nothing for a column that is not fitted. */
+static int bind_labels(const struct data_column *column, const struct csv_places *places,
+                       const struct csv_header *header, struct error *err)
+{
+    struct fit *f = column->fitted;
+    if (!f || (column->is_known && !f->columns))
+        return 0;
+    struct arena *arena = &f->prep->arena;
+    size_t n = places->at.n;
+    /* The name, or the position if there is no header now or there was none when fitting. */
+    const char **labels = arena_array(arena, places->at.n, sizeof *labels);
+    for (size_t i = 0; i < places->at.n; i++)
+        labels[i] = (column->is_known && !f->prep->header) || !header->names
+                        ? arena_printf(arena, "%" PRId64, places->at.items[i] + 1)
+                        : arena_strdup(arena, header->names[places->at.items[i]]);
+
+    if (!column->is_known) {
+        f->n_columns = n;
+        f->columns = labels;
+        return 0;
+    }
+    bool same = f->n_columns == n;
+    for (size_t i = 0; same && i < n; i++)
+        same = !strcmp(labels[i], f->columns[i]);
+    return same ? 0
+                : error_set(err, ERR_DATA, "%s: '%s' was fitted to columns %s, not to %s",
+                            f->prep->path, column->name, join(f->columns, f->n_columns, arena),
+                            join(labels, n, arena));
+}
+
+static void keep_labels(struct prep *prep, const struct csv_header *header)
+{
+    if (!header->names)
+        return;
+    prep->n_header = header->n;
+    prep->header = arena_array(&prep->arena, header->n, sizeof *prep->header);
+    for (size_t i = 0; i < header->n; i++)
+        prep->header[i] = arena_strdup(&prep->arena, header->names[i]);
+}
+
 static int bind_column(struct csv_columns *columns, int i, struct error *err)
 {
     struct field_column *to = &columns->columns[i];
@@ -110,7 +161,7 @@ static int bind_column(struct csv_columns *columns, int i, struct error *err)
     if (csv_where_bind(column, &columns->header, columns->n_fields, &to->places, err))
         return error_prefix(err, "%s:%" PRIu64 ": ", row_source_file(columns->source),
                             columns->first_line);
-    if (csv_labels_bind(column, &to->places, &columns->header, err))
+    if (bind_labels(column, &to->places, &columns->header, err))
         return err->code;
     return fields_start(&to->fields, (int64_t)to->places.at.n, err)
                ? error_prefix(err, "'%s': ", column->name)
@@ -197,7 +248,7 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
             csv_header_share(&columns->header, prep->header, prep->n_header);
     }
     if (columns->format.fit)
-        csv_labels_keep(columns->format.fit, &columns->header);
+        keep_labels(columns->format.fit, &columns->header);
     for (int i = 0; i < columns->n && !code; i++)
         code = bind_column(columns, i, err);
     if (code)

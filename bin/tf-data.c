@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "bin/data_cut.h"
 #include "bin/data_describe.h"
 #include "bin/prep_file.h"
 #include "cli/output.h"
@@ -369,12 +368,67 @@ static int feed(struct tool *tool, struct batches *batches, struct error *err)
     return code;
 }
 
+/* ---- cut ---- */
+
+struct stream_cutter {
+    struct tool *tool;
+    struct stream_reader *reader;
+    struct ranges steps;
+    int64_t before; /* steps of the streams before this one */
+    int64_t last;   /* the step last read, counted within its stream */
+    int64_t n_cut;
+};
+
+static int cut_record(struct stream_cutter *c, struct record *record, struct error *err)
+{
+    int64_t step = c->last + 1;
+    if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH)
+        return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected",
+                         stream_reader_name(c->reader), record_kind_name(record->kind));
+    record_get_int(&record->header, "step", &step);
+    if (step < c->last)
+        c->before += c->last;
+    c->last = step;
+    step += c->before;
+    if (!ranges_contain(&c->steps, step))
+        return 0;
+    struct feed_position position;
+    bool has_position = record_get_position(record, &record->arena, &position);
+    c->n_cut++;
+    return stream_write_feed(c->tool->writer, record->kind, step, has_position ? &position : NULL,
+                             record->tensors, record->n_tensors, err);
+}
+
+/* Extracts the records of the steps of `list`, to run a step again alone. Steps are counted as
+ * tf-exec counts them: by the records' numbers, continuing where one stream follows another. */
+static int cut_stream(struct tool *tool, const char *list, const char *path, struct error *err)
+{
+    struct stream_cutter c = {.tool = tool};
+    if (!ranges_parse(list, &c.steps, err) && !tool_open_writer(tool, -1, err) &&
+        !tool_open_reader(tool, path, &c.reader, err)) {
+        struct record record = {0};
+        bool more = true;
+        while (!err->code && more && c.before + c.last <= ranges_last(&c.steps))
+            if (!stream_read(c.reader, &record, &more, err) && more)
+                cut_record(&c, &record, err);
+        record_release(&record);
+        if (!err->code && !c.n_cut)
+            error_set(err, ERR_DATA, "%s: has no such step; its last is %" PRId64,
+                      stream_reader_name(c.reader), c.before + c.last);
+        tool_close_reader(c.reader);
+    }
+    ranges_release(&c.steps);
+    return err->code;
+}
+
+/* ---- running ---- */
+
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     struct batches *batches = NULL;
     if (n && !strcmp(operands[0], "cut"))
-        return n == 2 || n == 3 ? data_cut(tool, operands[1], n == 3 ? operands[2] : NULL, err)
+        return n == 2 || n == 3 ? cut_stream(tool, operands[1], n == 3 ? operands[2] : NULL, err)
                                 : error_set(err, ERR_USAGE, "usage: tf-data cut STEPS [FILE]");
     if (n && !strcmp(operands[0], "describe")) {
         if (n != 2)

@@ -16,18 +16,17 @@
 #include "bin/ops_option.h"
 #include "bin/runner.h"
 #include "bin/scores.h"
-#include "bin/without_option.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
+#include "exec/plan/fuse.h"
 
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
 static int64_t first_step = 1, seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
 static bool dump_plan, check, deterministic, exact, needs, tf32, fast;
-static unsigned without;
 static struct save_options save_options;
-static struct option_list restore_as;
+static struct option_list restore_as, without;
 
 static const struct option_row rows[] = {
     {'g', "graph", OPTION_TEXT, &request_options.graph, "FILE",
@@ -61,7 +60,8 @@ static const struct option_row rows[] = {
     {0, "grace", OPTION_SECONDS, &grace, "TIME",
      "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
     {0, "check", OPTION_FLAG, &check, NULL, "stop at the first NaN or infinite value; is exact"},
-    WITHOUT_OPTION_ROW,
+    {0, "without", OPTION_LIST, &without, "PASS,...",
+     "device passes that plans leave out: pools, updates, sums, products, chains, views, or all"},
     {0, "needs", OPTION_FLAG, &needs, NULL,
      "print the names of what a step is to be fed; run nothing"},
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
@@ -186,13 +186,30 @@ static struct device_options device_wanted(void)
                                    .exact = exact};
 }
 
+/* Parses --without into the form of plan_options.without. */
+static int read_without(unsigned *passes, struct error *err)
+{
+    for (size_t i = 0; i < without.n; i++) {
+        bool is_all = !strcmp(without.items[i], "all");
+        int pass = is_all ? 0 : device_pass_find(without.items[i]);
+        if (pass < 0)
+            return error_set(err, ERR_USAGE,
+                             "--without: there is no device pass '%s': pools, updates, sums, "
+                             "products, chains, views or all",
+                             without.items[i]);
+        *passes |= is_all ? DEVICE_PASSES_ALL : 1u << pass;
+    }
+    return 0;
+}
+
 static int set_up(struct graph_execution *job, struct error *err)
 {
+    unsigned passes = 0;
     tool_catch_signals();
     exec_life_go(&job->life, LIFE_READS);
     int code = check_numbers(err);
     if (!code)
-        code = without_option_read(&without, err);
+        code = read_without(&passes, err);
     if (!code)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
     if (!code)
@@ -216,7 +233,7 @@ static int set_up(struct graph_execution *job, struct error *err)
                                      .device = device_wanted(),
                                      .seed = (uint64_t)seed,
                                      .check = check,
-                                     .without = without,
+                                     .without = passes,
                                      .plan_only = dump_plan};
     job->runner = runner_new(&options);
     job->evaluation.runner = job->runner;

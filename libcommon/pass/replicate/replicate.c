@@ -17,20 +17,6 @@
  * any, except the driver's: feeds, and nodes of replication (the worker's version, pushes to the
  * clock). */
 
-/* Returns the task within the group; DEVICE_OPEN: any. */
-static int member_of(struct replicator *r, const struct node *node, int task)
-{
-    int size = r->options->replica_tasks;
-    if (device_task_is_many(task) || task == DEVICE_OPEN) {
-        const struct node *source = graph_find(r->from, node->name);
-        return !source || node_has(source, OP_FED) ? 0 : DEVICE_OPEN; /* the driver's */
-    }
-    if (task >= size)
-        error_set(r->err, ERR_DATA, "%s: it asks for task %d, but a replica has %d tasks",
-                  node_text(node), task, size);
-    return task;
-}
-
 static int find_members(struct replicator *r)
 {
     int size = r->options->replica_tasks;
@@ -41,7 +27,14 @@ static int find_members(struct replicator *r)
         if (!*node->device || device_name_parse(&name, node->device, &ignored) ||
             strcmp(name.job, WORKER_JOB) != 0)
             continue;
-        name.task = device_group_task(size, member_of(r, node, name.task));
+        const struct node *source = graph_find(r->from, node->name);
+        int task = name.task; /* within the group; DEVICE_OPEN: any */
+        if (device_task_is_many(task) || task == DEVICE_OPEN)
+            task = !source || node_has(source, OP_FED) ? 0 : DEVICE_OPEN; /* 0: the driver's */
+        else if (task >= size)
+            error_set(r->err, ERR_DATA, "%s: it asks for task %d, but a replica has %d tasks",
+                      node_text(node), task, size);
+        name.task = device_group_task(size, task);
         node->device = device_name_text(&r->to->arena, &name);
     }
     return r->err->code;
@@ -116,13 +109,9 @@ static int open_replicator(struct replicator *r, const struct graph *from,
 
 static int build(struct replicator *r)
 {
-    bool failed = r->options->towers ? replicate_towers(r)
-                  : !replicate_pushes(r)
-                      ? replicate_allreduce(r)
-                      : replicate_add_local(r) || replicate_copy_all(r, 0) ||
-                            replicate_add_pushes(r) || replicate_add_update(r) ||
-                            replicate_copy_update(r) || replicate_end_update(r) ||
-                            replicate_copy_all(r, FACT_AFTER) || find_members(r);
+    bool failed = r->options->towers     ? replicate_towers(r)
+                  : !replicate_pushes(r) ? replicate_allreduce(r)
+                                         : replicate_shards(r) || find_members(r);
     return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
 }
 
@@ -160,15 +149,6 @@ struct candidate {
     struct error why; /* the mode is impossible */
 };
 
-static struct candidate *cheapest(struct candidate *candidates)
-{
-    struct candidate *best = NULL;
-    for (int i = 0; i < MODES; i++)
-        if (!candidates[i].why.code && (!best || candidates[i].r.exchange_ns < best->r.exchange_ns))
-            best = &candidates[i];
-    return best;
-}
-
 static int choose_mode(const struct graph *from, const struct replicate_options *options,
                        struct graph **to, struct error *err)
 {
@@ -190,8 +170,13 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
             open_replicator(&c->r, from, &c->options, c->mode, &c->why);
     }
     /* Some failures show only when the graph is built. */
-    while (!err->code && (best = cheapest(candidates)) && build(&best->r))
-        ;
+    do {
+        best = NULL;
+        for (int i = 0; i < MODES && !err->code; i++)
+            if (!candidates[i].why.code &&
+                (!best || candidates[i].r.exchange_ns < best->r.exchange_ns))
+                best = &candidates[i];
+    } while (best && build(&best->r));
     if (!best && !err->code)
         error_set(err, candidates[ALLREDUCE].why.code, "%s", candidates[ALLREDUCE].why.text);
     for (int i = 0; i < MODES; i++) {

@@ -65,7 +65,8 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         replicate_wait_for_checks(r, made);
     if (!full.is_initial && !full.is_whole)
         vec_push_in(&r->arena, &r->reducers, made.node);
-    return replicate_hurry(r, made.node, full.priority);
+    replicate_mark_sent(r, made.node, full.priority);
+    return r->err->code;
 }
 
 /* ---- double buffering ----

@@ -11,6 +11,7 @@
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_reduce.h"
 
 /* ---- names, devices, copies ---- */
 
@@ -139,46 +140,38 @@ void replicate_close(struct replicator *r)
     }
 }
 
-int replicate_narrow(struct replicator *r, int id)
+void replicate_mark_sent(struct replicator *r, int id, int priority)
 {
-    struct node *node = graph_node(r->to, id);
-    struct attr wire = {"_wire", attr_type(r->options->wire)};
-    if (r->options->wire == DTYPE_INVALID || !node->n_outputs || node->outputs[0].type != FLOAT32)
-        return 0;
-    return graph_set_attr(r->to, node, &wire, r->err);
-}
-
-int replicate_hurry(struct replicator *r, int id, int priority)
-{
-    struct attr attr = {"_priority", attr_int(priority)};
-    return priority ? graph_set_attr(r->to, graph_node(r->to, id), &attr, r->err) : 0;
+    const struct attr wire = {"_wire", attr_type(r->options->wire)};
+    const struct attr urgency = {"_priority", attr_int(priority)};
+    struct node *node = r->err->code ? NULL : graph_node(r->to, id);
+    if (node && r->options->wire != DTYPE_INVALID && node->n_outputs &&
+        node->outputs[0].type == FLOAT32)
+        graph_set_attr(r->to, node, &wire, r->err);
+    if (node && priority && !r->err->code)
+        graph_set_attr(r->to, node, &urgency, r->err);
 }
 
 /* ---- edges ---- */
-
-/* Reads a variable after the updates of the step. */
-static struct edge read_after(struct replicator *r, const struct node *writer)
-{
-    const struct node *variable = part_written(r->from, writer);
-    struct edge ref = {r->copy[variable->id], 0};
-    struct node_spec spec = replicate_spec("Identity", &ref, 1, NULL, 0);
-    spec.controls = &r->done;
-    spec.n_controls = 1;
-    if (r->copy[writer->id] < 0)
-        r->copy[writer->id] =
-            replicate_add(r, replicate_beside(r, variable->name, spec), "%s/after", variable->name)
-                .node;
-    return (struct edge){r->copy[writer->id], 0};
-}
 
 struct edge replicate_edge(struct replicator *r, struct edge edge)
 {
     if (!edge_exists(edge))
         return EDGE_NONE;
-    if (has(r, edge.node, FACT_WRITER))
-        return edge.slot == CONTROL_SLOT ? (struct edge){r->done, CONTROL_SLOT}
-                                         : read_after(r, graph_node(r->from, edge.node));
-    return (struct edge){r->copy[edge.node], edge.slot};
+    if (!has(r, edge.node, FACT_WRITER))
+        return (struct edge){r->copy[edge.node], edge.slot};
+    if (edge.slot == CONTROL_SLOT)
+        return (struct edge){r->done, CONTROL_SLOT};
+    /* The variable is read after the updates of the step. */
+    const struct node *variable = part_written(r->from, graph_node(r->from, edge.node));
+    struct edge ref = {r->copy[variable->id], 0};
+    struct node_spec spec = replicate_spec("Identity", &ref, 1, NULL, 0);
+    spec.controls = &r->done;
+    spec.n_controls = 1;
+    spec = replicate_beside(r, variable->name, spec);
+    if (r->copy[edge.node] < 0)
+        r->copy[edge.node] = replicate_add(r, spec, "%s/after", variable->name).node;
+    return (struct edge){r->copy[edge.node], 0};
 }
 
 /* ---- nodes ---- */
@@ -289,4 +282,93 @@ const char *replicate_reduction(const struct node *node, enum dtype type)
     if (!strcmp(role, ROLE_VALUES))
         return "mean_rows";
     return dtype_is_floating(type) ? "mean" : "first";
+}
+
+/* ---- copies ---- */
+
+bool replicate_is_read(const struct replicator *r, const struct node *node)
+{
+    return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
+           part_is_variable(r->from, node->inputs[0]);
+}
+
+static struct edge outside(struct replicator *r, const struct node *reader, struct edge edge, int k)
+{
+    (void)k;
+    return replicate_pushes(r) ? replicate_read(r, reader, edge)
+                               : replicate_reduced(r, reader, edge);
+}
+
+int replicate_copy_all(struct replicator *r, unsigned after)
+{
+    graph_each_ordered(node, r->from, r->order) {
+        bool pushes = replicate_pushes(r), is_there = !pushes || has(r, node->id, FACT_KEPT);
+        if (!is_there || (r->facts[node->id] & FACT_AFTER) != after ||
+            replicate_copy_pieces(r, node))
+            continue;
+        bool by_shards = pushes && has(r, node->id, FACT_SHARD | FACT_INITIAL);
+        const struct node_spec spec = {
+            .name = node->name,
+            .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
+        r->copy[node->id] = replicate_add_mapped(r, node, &spec, outside, 0)->id;
+        if (by_shards && (replicate_is_read(r, node) || replicate_is_lookup(r, node)))
+            replicate_mark_sent(r, r->copy[node->id], r->priority[node->id]);
+    }
+    if (after)
+        replicate_close(r);
+    return r->err->code;
+}
+
+/* ---- gradients of some rows ----
+ *
+ * A batch contains the same word many times, and the gradient has a row for each occurrence. The
+ * worker sums these first, so that each row crosses once. */
+
+/* Returns the push's i-th exchange of that role; NULL: there are fewer. */
+static struct exchange *with_role(const struct push *push, const char *role, int i)
+{
+    vec_each(x, &push->exchanges) {
+        if (!strcmp(replicate_role((*x)->node), role) && i-- == 0)
+            return *x;
+    }
+    return NULL;
+}
+
+/* Returns whether the numbers are known to be distinct. */
+static bool is_distinct(const struct replicator *r, struct edge numbers)
+{
+    const struct node *node = graph_node(r->from, numbers.node);
+    while (node->n_inputs == 1 && node->op->def->identity.when == SAME_ALWAYS) {
+        numbers = node->inputs[0];
+        node = graph_node(r->from, numbers.node);
+    }
+    return node_rows(node) == ROWS_DISTINCT && numbers.slot == 0;
+}
+
+int replicate_sum_rows(struct replicator *r)
+{
+    vec_each(push, &r->pushes) {
+        for (size_t k = 0; k < push->exchanges.n; k++) {
+            struct exchange *numbers = with_role(push, ROLE_INDICES, (int)k);
+            struct exchange *values = with_role(push, ROLE_VALUES, (int)k);
+            if (!numbers || !values || is_distinct(r, numbers->edge))
+                continue;
+            const char *name = values->node->name;
+            struct edge all = replicate_edge(r, numbers->edge);
+            struct edge distinct = replicate_op(r, "Unique", all, EDGE_NONE, "%s/distinct", name);
+            struct edge size =
+                replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
+            const struct edge inputs[] = {replicate_edge(r, values->edge), build_slot(distinct, 1),
+                                          size};
+            numbers->brought = distinct;
+            values->brought =
+                replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
+        }
+    }
+    return r->err->code;
+}
+
+struct edge replicate_crossing(struct replicator *r, const struct exchange *x)
+{
+    return edge_exists(x->brought) ? x->brought : replicate_edge(r, x->edge);
 }

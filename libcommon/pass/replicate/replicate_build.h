@@ -93,10 +93,9 @@ struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
 void replicate_close(struct replicator *r);
 /* Returns the device that the script asked for, or the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
-/* Makes values sent from a node of `to` cross in 16 bits, if that is asked for. */
-int replicate_narrow(struct replicator *r, int id);
-/* Gives the values sent from a node of `to` a priority; 0: none. */
-int replicate_hurry(struct replicator *r, int id, int priority);
+/* Makes values sent from a node of `to` cross in 16 bits, if that is asked for, and with a
+ * priority; 0: none. */
+void replicate_mark_sent(struct replicator *r, int id, int priority);
 /* Returns the edge outside of the update that stands for an edge of the source. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
 

@@ -254,6 +254,128 @@ static void find_priorities(struct replicator *r)
             r->priority[i] = r->priority[lineages[i].variable];
 }
 
+/* ---- intervals of gradients ---- */
+
+/* Returns whether the pattern matches the name, or a scope that it is in. */
+static bool matches(const char *pattern, const char *end, const char *name)
+{
+    if (pattern == end)
+        return !*name || *name == '/';
+    if (*pattern == '*')
+        return matches(pattern + 1, end, name) || (*name && matches(pattern, end, name + 1));
+    return *name == *pattern && matches(pattern + 1, end, name + 1);
+}
+
+bool replicate_may_leave_out(const struct replicator *r)
+{
+    graph_each(node, r->from) {
+        if (has(r, node->id, FACT_UPDATE) && node_has(node, OP_CONTROL_FLOW))
+            return true;
+    }
+    return false;
+}
+
+int replicate_refuse_leaving_out(struct replicator *r, const char *why)
+{
+    return replicate_may_leave_out(r)
+               ? error_set(r->err, ERR_DATA,
+                           "the graph leaves out updates now and then, as a dynamic loss scale "
+                           "does, which %s",
+                           why)
+               : 0;
+}
+
+/* A node of the update is in the rounds that have all of its inputs. */
+static int find_interval(struct replicator *r, const struct node *node)
+{
+    int *steps = &r->interval[node->id];
+    *steps = r->steps;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct exchange *x = replicate_exchange(r, node->inputs[i]);
+        bool in_update = has(r, node->inputs[i].node, FACT_UPDATE);
+        int from = in_update ? r->interval[node->inputs[i].node] : x ? x->steps : r->steps;
+        if (from != r->steps && *steps != r->steps && from != *steps)
+            return error_set(r->err, ERR_DATA,
+                             "%s: needs gradients that are pushed every %d and every %d steps",
+                             node_text(node), *steps, from);
+        *steps = from == r->steps ? *steps : from;
+    }
+    const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
+    const struct push *push = written ? replicate_push_of(r, written->name) : NULL;
+    if (push && push->has_gradient && *steps != r->steps && *steps != push->steps)
+        return error_set(r->err, ERR_DATA,
+                         "%s: the update of '%s', whose gradient is pushed every %d steps, needs "
+                         "one that is pushed every %d",
+                         node_text(node), push->variable, push->steps, *steps);
+    return 0;
+}
+
+static int find_intervals(struct replicator *r)
+{
+    const struct replicate_options *options = r->options;
+    int general = options->accumulate > 1 ? options->accumulate
+                  : options->push > 1     ? options->push
+                                          : 1;
+    vec_each(push, &r->pushes)
+        push->steps = general;
+    for (int i = 0; i < options->n_intervals; i++) {
+        const struct replicate_interval *interval = &options->intervals[i];
+        const char *end = interval->pattern + interval->n;
+        bool found = false;
+        vec_each(push, &r->pushes) {
+            bool is_meant = push->has_gradient && matches(interval->pattern, end, push->variable);
+            push->steps = is_meant ? interval->steps : push->steps;
+            found |= is_meant;
+        }
+        if (!found)
+            return error_set(
+                r->err, ERR_DATA,
+                "push.%.*s=%d: no variable that is trained has this name, or is in a scope of this "
+                "name",
+                interval->n, interval->pattern, interval->steps);
+    }
+    /* The smallest is the interval of pushes to the clock. */
+    int least = INT32_MAX;
+    bool all_steady = true;
+    vec_each(push, &r->pushes)
+        least = push->has_gradient && push->steps < least ? push->steps : least;
+    r->steps = least < INT32_MAX ? least : general;
+    vec_each(push, &r->pushes) {
+        push->steps = push->has_gradient ? push->steps : r->steps;
+        if (push->steps % r->steps)
+            return error_set(r->err, ERR_DATA,
+                             "'%s' is pushed every %d steps, which is no multiple of %d, the "
+                             "smallest interval",
+                             push->variable, push->steps, r->steps);
+        all_steady &= replicate_is_steady(r, push);
+        if (replicate_is_steady(r, push) && push->has_gradient && !r->steady)
+            r->steady = push;
+    }
+    r->steady = all_steady ? NULL : r->steady;
+    if (r->steady &&
+        replicate_refuse_leaving_out(r, "goes by all gradients: they have one interval"))
+        return r->err->code;
+    /* A value that is no gradient (a fed rate) belongs to the step, and other updates may also need
+     * it. */
+    vec_each(push, &r->pushes) {
+        exchange_list all = push->exchanges;
+        for (size_t k = 0; k < all.n; k++)
+            all.items[k]->steps = all.items[k]->is_gradient ? push->steps : r->steps;
+        if (replicate_is_steady(r, push))
+            continue;
+        push->exchanges.n = 0;
+        for (size_t k = 0; k < all.n; k++)
+            vec_push_in(&r->arena,
+                        all.items[k]->is_gradient ? &push->exchanges : &r->steady->exchanges,
+                        all.items[k]);
+    }
+    graph_each_ordered(node, r->from, r->order) {
+        if (r->steady && has(r, node->id, FACT_UPDATE) && find_interval(r, node))
+            return r->err->code;
+    }
+    return 0;
+}
+
 /* ---- the whole analysis ---- */
 
 int replicate_find(struct replicator *r)
@@ -333,5 +455,5 @@ int replicate_find(struct replicator *r)
     if (!r->pushes.n)
         return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
                          r->entry->name);
-    return replicate_check_late(r, "an update") ? r->err->code : replicate_find_intervals(r);
+    return replicate_check_late(r, "an update") ? r->err->code : find_intervals(r);
 }

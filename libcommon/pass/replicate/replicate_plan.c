@@ -16,16 +16,6 @@ static const struct technique *const techniques[] = {
     [CROSSES_IN_CODE] = &replicate_code,
 };
 
-/* The time to read the variable, or the rows that have a gradient, from shards. */
-static double price_read(const struct replicator *r, const struct exchange *x)
-{
-    if (!replicate_pushes(r) || !x->variable)
-        return 0;
-    struct edge value = x->is_of_rows ? x->edge : replicate_out(x->variable->id);
-    double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
-    return r->ways->read.per_byte * bytes;
-}
-
 /* ---- the choice ---- */
 
 static enum replicate_crossing cheapest(const struct replicator *r, const struct exchange *x)
@@ -52,7 +42,13 @@ static void choose(struct replicator *r, struct exchange *x)
         x->why_not[i] = "each worker has a part of it";
     if (shape_of_parts(x))
         return;
-    double read_ns = price_read(r, x), steps = r->options->average ? x->steps : 1;
+    double read_ns = 0, steps = r->options->average ? x->steps : 1;
+    if (replicate_pushes(r) && x->variable) {
+        /* A worker reads the variable, or the rows that have a gradient, from shards. */
+        struct edge value = x->is_of_rows ? x->edge : replicate_out(x->variable->id);
+        double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
+        read_ns = r->ways->read.per_byte * bytes;
+    }
     for (int i = CROSSES_WHOLE; i < CROSSES_NOT; i++) {
         struct cost_sum *way = &x->ways[i];
         x->why_not[i] = techniques[i]->refuse ? techniques[i]->refuse(r, x) : NULL;

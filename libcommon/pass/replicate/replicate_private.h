@@ -131,7 +131,8 @@ struct replicator {
     VEC(struct open_copy) open;
     int join, leave, round, version, done; /* nodes of `to` */
     int steps;                             /* between two pushes to the clock */
-    bool has_intervals;                    /* some gradients are pushed less often */
+    struct push *steady;                   /* if some gradients are pushed less often: one that is
+                                            * in each push; NULL: all are */
     struct worker_own *own;                /* of a worker with shards: replicate_push.h */
     struct edge coding;          /* whether gradients cross in code by now; EDGE_NONE: always */
     struct edge updates;         /* the count of updates that `coding` depends on */
@@ -182,8 +183,15 @@ int replicate_check_late(struct replicator *r, const char *what);
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
 
-/* replicate_copy.c: copies of nodes, with mapped inputs. */
-int replicate_copy_update(struct replicator *r);
+/* Returns whether it is in each push to the clock. */
+static inline bool replicate_is_steady(const struct replicator *r, const struct push *push)
+{
+    return push->steps == r->steps;
+}
+/* Returns whether updates are behind a Switch, which leaves them out now and then. */
+bool replicate_may_leave_out(const struct replicator *r);
+int replicate_refuse_leaving_out(struct replicator *r, const char *why); /* then */
+
 /* Copies the nodes outside of the update: those that come after updates (FACT_AFTER), or others. */
 int replicate_copy_all(struct replicator *r, unsigned after);
 

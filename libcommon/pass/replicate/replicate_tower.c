@@ -220,7 +220,9 @@ static int add_once(struct towers *t, const struct node *node)
         for (int k = 0; t->towered[node->controls[i]] && k < t->n; k++)
             replicate_wait(r, replicate_out(copy->id), t->copies[k][node->controls[i]]);
     r->copy[node->id] = copy->id;
-    return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : r->err->code;
+    if (replicate_is_read(r, node))
+        replicate_mark_sent(r, copy->id, 0);
+    return r->err->code;
 }
 
 /* ---- the graph ---- */
@@ -258,7 +260,7 @@ static int copy_tower(struct towers *t)
             struct node *copy = replicate_add_mapped(r, node, &spec, in_one, k);
             t->copies[k][node->id] = copy->id;
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
-                replicate_narrow(r, copy->id);
+                replicate_mark_sent(r, copy->id, 0);
             pass_note(r->options->pass, copy->name, *device ? device : "tower");
         }
         if (r->err->code || (!t->towered[node->id] && add_once(t, node)))

@@ -122,9 +122,8 @@ static struct edge weighed(struct towers *t, const struct node *node, struct edg
     if (kind == WEIGHTS_SHARES && edge_exists(by))
         by = build_cast(&b, by, type);
     struct edge product = edge_exists(by) ? build_binary(&b, "Mul", value, by) : EDGE_NONE;
-    if (edge_exists(product) && node_attr(node, "_gradient") &&
-        replicate_narrow(t->r, product.node))
-        return EDGE_NONE;
+    if (node_attr(node, "_gradient"))
+        replicate_mark_sent(t->r, product.node, 0);
     return product;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_plan.h"
 #include "pass/replicate/replicate_tower.h"
 
 #define WORKER_JOB "worker"

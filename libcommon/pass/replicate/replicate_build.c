@@ -10,8 +10,7 @@
 #include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_push.h"
-#include "pass/replicate/replicate_reduce.h"
+#include "pass/replicate/replicate_plan.h"
 
 /* ---- names, devices, copies ---- */
 

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_push.h"
-#include "pass/replicate/replicate_reduce.h"
+#include "pass/replicate/replicate_plan.h"
 
 #define COUNT_MIN 1024      /* elements of a gradient that is worth coding, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */

@@ -7,8 +7,7 @@
 #include "graph/group.h"
 #include "graph/index_rule.h"
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_push.h"
-#include "pass/replicate/replicate_reduce.h"
+#include "pass/replicate/replicate_plan.h"
 
 /* ---- terms ----
  *

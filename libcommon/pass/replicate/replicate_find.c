@@ -11,7 +11,7 @@
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/place/place.h"
-#include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_plan.h"
 
 /* ---- what cannot be replicated ---- */
 

@@ -10,7 +10,7 @@
 
 #include "graph/walk.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_push.h"
+#include "pass/replicate/replicate_plan.h"
 
 /* Returns the node of that name on the node's device, which is added if it is new: few edges go
  * from task to task. */

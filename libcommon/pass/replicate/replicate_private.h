@@ -65,8 +65,7 @@ struct exchange {
     const struct node *product;   /* node of the source that makes it of factors; NULL: none does */
     struct edge factors[2];       /* in the result: all workers' */
     struct coded_gradient *coded; /* NULL: not in code, or not yet */
-    int64_t piece_rows;           /* 0: it is not exchanged some rows at a time */
-    VEC(struct gradient_piece) pieces; /* by row */
+    VEC(struct gradient_piece) pieces; /* by row, if it is exchanged some rows at a time */
     struct edge kept;    /* variable with the step before's value, or that of the last average */
     struct edge brought; /* in the result: crosses instead of the worker's value; or EDGE_NONE */
     struct push *push;   /* that sends it; NULL: workers exchange it, or not known yet */
@@ -107,7 +106,7 @@ struct open_copy {
 };
 
 struct towers;  /* pass/replicate/replicate_tower.h */
-struct buckets; /* pass/replicate/replicate_reduce.h */
+struct buckets; /* pass/replicate/replicate_plan.h */
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -133,7 +132,7 @@ struct replicator {
     int steps;                             /* between two pushes to the clock */
     struct push *steady;                   /* if some gradients are pushed less often: one that is
                                             * in each push; NULL: all are */
-    struct worker_own *own;                /* of a worker with shards: replicate_push.h */
+    struct worker_own *own;                /* of a worker with shards: replicate_plan.h */
     struct edge coding;          /* whether gradients cross in code by now; EDGE_NONE: always */
     struct edge updates;         /* the count of updates that `coding` depends on */
     int merged;                  /* a node after `coding` was used */

@@ -19,8 +19,7 @@
 #include "graph/infer.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_push.h"
-#include "pass/replicate/replicate_reduce.h"
+#include "pass/replicate/replicate_plan.h"
 
 /* Returns whether a worker has private state. */
 static bool has_states(const struct replicator *r)

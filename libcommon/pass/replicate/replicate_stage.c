@@ -186,26 +186,6 @@ static void price_cuts(struct stage_cutter *c, struct cost_way way)
         c->units[i + 1].before = c->units[i].before + c->units[i].ns;
 }
 
-/* ---- the cuts ---- */
-
-/* Tries all places where the last of the stages before the cut may begin. */
-static struct cut_best find_best(const struct stage_cutter *c, int stages, int cut)
-{
-    const struct cut_unit *units = c->units;
-    struct cut_best best = {.longest = stages || cut ? INFINITY : 0};
-    for (int begin = cut - 1; stages && begin >= 0; begin--) {
-        double ns = units[cut].before - units[begin].before;
-        if (ns > best.longest)
-            break;
-        const struct cut_best *rest = &c->best[(stages - 1) * (c->n + 1) + begin];
-        double longest = fmax(rest->longest, ns + units[begin].way + units[cut].way);
-        double crosses = rest->crosses + units[begin].way;
-        if (longest < best.longest || (longest == best.longest && crosses < best.crosses))
-            best = (struct cut_best){longest, crosses, begin};
-    }
-    return best;
-}
-
 /* Sets the stages of the forward nodes in the line. */
 static int cut_stages(struct towers *t, int n_stages)
 {
@@ -236,8 +216,22 @@ static int cut_stages(struct towers *t, int n_stages)
     price_cuts(&c, way);
     c.best = arena_array(&r->arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
     for (int stages = 0; stages <= n_stages; stages++)
-        for (int cut = 0; cut <= c.n; cut++)
-            c.best[stages * (c.n + 1) + cut] = find_best(&c, stages, cut);
+        for (int cut = 0; cut <= c.n; cut++) {
+            /* All places where the last of the stages before the cut may begin. */
+            struct cut_best *best = &c.best[stages * (c.n + 1) + cut];
+            best->longest = stages || cut ? INFINITY : 0;
+            for (int begin = cut - 1; stages && begin >= 0; begin--) {
+                double ns = c.units[cut].before - c.units[begin].before;
+                if (ns > best->longest)
+                    break;
+                const struct cut_best *rest = &c.best[(stages - 1) * (c.n + 1) + begin];
+                double longest = fmax(rest->longest, ns + c.units[begin].way + c.units[cut].way);
+                double crosses = rest->crosses + c.units[begin].way;
+                if (longest < best->longest ||
+                    (longest == best->longest && crosses < best->crosses))
+                    *best = (struct cut_best){longest, crosses, begin};
+            }
+        }
     for (int stage = n_stages, end = c.n; stage > 0; stage--) {
         int begin = c.best[stage * (c.n + 1) + end].begin;
         for (int i = begin; i < end; i++) {
@@ -324,8 +318,9 @@ static bool lower_free(struct towers *t, const struct node *node)
     return news;
 }
 
-static void place_forward(struct towers *t)
+static void place_rest(struct towers *t)
 {
+    struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
     move_until_still(t, PHASE_FORWARD, false, follow_needs);
     for (size_t i = 0; i < t->r->from->nodes.n; i++)
@@ -334,16 +329,11 @@ static void place_forward(struct towers *t)
             p->units[i].stage = p->n_stages - 1;
         }
     move_until_still(t, PHASE_FORWARD, true, lower_free);
-    graph_each(node, t->r->from) { /* a stack is on the stage of the loop that fills it */
+    graph_each(node, r->from) { /* a stack is on the stage of the loop that fills it */
         for (int k = 0; k < node->n_inputs && has_phase(t, node->id, PHASE_FORWARD); k++)
             if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
                 p->units[node->inputs[k].node].stage = pipeline_unit(p, node->id)->stage;
     }
-}
-
-static void place_backward(struct towers *t)
-{
-    struct pipeline *p = t->pipeline;
     graph_each(node, t->r->from) {
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         if (!has_phase(t, node->id, PHASE_BACKWARD) || unit->is_told)
@@ -358,23 +348,18 @@ static void place_backward(struct towers *t)
             unit->stage = stage;
     }
     move_until_still(t, PHASE_BACKWARD, false, follow_needs);
-}
-
-/* Places nodes that no gradient needs, and nodes that exist once and that stages read. */
-static void place_others(struct towers *t)
-{
-    struct replicator *r = t->r;
+    /* Nodes that no gradient needs, and nodes that exist once and that stages read. */
     move_until_still(t, PHASE_NONE, false, follow_needs);
     for (size_t i = r->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
+        struct pipeline_unit *unit = pipeline_unit(p, node->id);
         bool towered = t->towered[node->id];
         if (towered && unit->stage < 0)
             unit->stage = 0;
         bool reads =
             towered ? unit->phase == PHASE_FORWARD : !has(r, node->id, FACT_DOWN | FACT_UPDATE);
         for (int k = 0; reads && unit->stage >= 0 && k < node->n_inputs; k++) {
-            int from = node->inputs[k].node, *of = &pipeline_unit(t->pipeline, from)->stage;
+            int from = node->inputs[k].node, *of = &pipeline_unit(p, from)->stage;
             if (!t->towered[from] && (*of < 0 || unit->stage < *of))
                 *of = unit->stage;
         }
@@ -419,24 +404,6 @@ static int check_needs(struct towers *t)
 
 /* ---- the pipeline ---- */
 
-static void open_pipeline(struct towers *t)
-{
-    struct replicator *r = t->r;
-    size_t n = r->from->nodes.n + 1;
-    struct pipeline *p = t->pipeline = arena_alloc(&r->arena, sizeof *p);
-    int *of_loop = arena_array(&r->arena, t->frames->frames.n + 1, sizeof *of_loop);
-    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
-    p->first = arena_array(&r->arena, n, sizeof *p->first);
-    p->units = arena_array(&r->arena, n, sizeof *p->units);
-    graph_each_ordered(node, r->from, r->order) {
-        int loop = towers_loop(t, node);
-        if (loop != FRAME_ROOT && !of_loop[loop])
-            of_loop[loop] = node->id + 1;
-        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
-        p->units[node->id].stage = p->units[node->id].in_line = -1;
-    }
-}
-
 static int find_phases(struct towers *t)
 {
     static const unsigned facts[] = {
@@ -474,19 +441,30 @@ static int find_phases(struct towers *t)
 
 int pipeline_find(struct towers *t)
 {
-    const struct replicate_options *options = t->r->options;
-    open_pipeline(t);
+    struct replicator *r = t->r;
+    const struct replicate_options *options = r->options;
+    size_t n = r->from->nodes.n + 1;
+    struct pipeline *p = t->pipeline = arena_alloc(&r->arena, sizeof *p);
+    int *of_loop = arena_array(&r->arena, t->frames->frames.n + 1, sizeof *of_loop);
+    p->devices = arena_array(&r->arena, n + (size_t)options->stages, sizeof *p->devices);
+    p->first = arena_array(&r->arena, n, sizeof *p->first);
+    p->units = arena_array(&r->arena, n, sizeof *p->units);
+    graph_each_ordered(node, r->from, r->order) {
+        int loop = towers_loop(t, node);
+        if (loop != FRAME_ROOT && !of_loop[loop])
+            of_loop[loop] = node->id + 1;
+        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
+        p->units[node->id].stage = p->units[node->id].in_line = -1;
+    }
     if (find_phases(t) || take_devices(t, PHASE_FORWARD))
-        return t->r->err->code;
-    if (!options->stages && !t->pipeline->n_stages)
-        return error_set(t->r->err, ERR_DATA,
+        return r->err->code;
+    if (!options->stages && !p->n_stages)
+        return error_set(r->err, ERR_DATA,
                          "no node asks for a device, which would be a stage of the pipeline: "
                          "--stages says how many there shall be");
     if ((options->stages && cut_stages(t, options->stages)) || take_devices(t, PHASE_BACKWARD))
-        return t->r->err->code;
-    place_forward(t);
-    place_backward(t);
-    place_others(t);
+        return r->err->code;
+    place_rest(t);
     return check_needs(t);
 }
 
@@ -558,16 +536,6 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
     return end ? end->id : before;
 }
 
-/* Returns how many micro-batches may have gone forward on the stage without having come back. */
-static int in_flight(const struct towers *t, int stage)
-{
-    const struct replicate_options *options = t->r->options;
-    int most = options->pipeline == PIPELINE_GPIPE ? t->n : t->pipeline->n_stages - stage;
-    if (options->in_flight && options->in_flight < most)
-        most = options->in_flight;
-    return most < t->n ? most : t->n;
-}
-
 int replicate_parse_pipeline(struct replicate_options *options, const char *text, struct error *err)
 {
     int64_t most = 0;
@@ -586,10 +554,16 @@ int replicate_parse_pipeline(struct replicate_options *options, const char *text
 
 int pipeline_order(struct towers *t)
 {
-    for (int stage = 0; stage < t->pipeline->n_stages && !t->r->err->code; stage++) {
+    const struct replicate_options *options = t->r->options;
+    int n_stages = t->pipeline->n_stages;
+    for (int stage = 0; stage < n_stages && !t->r->err->code; stage++) {
         struct stage_item forward = {.stage = stage, .phase = PHASE_FORWARD};
         struct stage_item backward = {.stage = stage, .phase = PHASE_BACKWARD};
-        int most = in_flight(t, stage), before = -1;
+        /* So many micro-batches may have gone forward on the stage without having come back. */
+        int most = options->pipeline == PIPELINE_GPIPE ? t->n : n_stages - stage, before = -1;
+        if (options->in_flight && options->in_flight < most)
+            most = options->in_flight;
+        most = most < t->n ? most : t->n;
         find_item(t, &forward);
         find_item(t, &backward);
         for (int k = 0; k < t->n + most - 1; k++) {

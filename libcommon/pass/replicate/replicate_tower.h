@@ -12,18 +12,6 @@
 #include "graph/frames.h"
 #include "pass/replicate/replicate_private.h"
 
-/* The weights of towers' means: of one of two types, or shares for 16-bit types. */
-enum weights { WEIGHTS_FLOAT32, WEIGHTS_FLOAT64, WEIGHTS_SHARES, N_WEIGHTS };
-
-/* A feed that is split. */
-struct feed_parts {
-    struct edge *parts;      /* in the result, by tower: its rows */
-    int *weights[N_WEIGHTS]; /* nodes by tower, then of all; 0: not yet */
-    struct edge rows;        /* in the result: the number of rows */
-    int check;               /* node of the result that checks that each tower has some; -1: not
-                              * yet */
-};
-
 struct towers {
     struct replicator *r;
     int n;
@@ -40,22 +28,13 @@ struct towers {
     struct pipeline *pipeline;  /* towers are its micro-batches; NULL: each has a device */
 };
 
-/* Returns the edge of the result that stands for an edge of the source. */
+/* Returns the edge of the result that stands for an edge of the source; on failure the replicator's
+ * error is set. */
 struct edge towers_whole(struct towers *t, struct edge edge);
 /* Returns the pattern of towers' devices with the number for its "*"; NULL with the error set. */
 const char *towers_name_device(struct towers *t, int k);
 /* Returns the outermost loop that contains the node; FRAME_ROOT: none. */
 int towers_loop(const struct towers *t, const struct node *node);
-
-/* Returns whether the node is fed rows that are split. */
-bool towers_is_parted(const struct node *node);
-
-/* replicate_tower_join.c: values that cross. On failure the replicator's error is set. */
-struct feed_parts *towers_feed(struct towers *t, int feed);
-
-/* Return the device of a node that exists once; of a tower's copy, and of nodes made beside it. */
-const char *towers_device(struct towers *t, const struct node *node);
-const char *towers_copy_device(struct towers *t, const struct node *node, int k);
 
 /* ---- pipelines ----
  *

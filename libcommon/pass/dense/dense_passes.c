@@ -29,27 +29,6 @@ static const struct node *written_by(const struct dense_cutter *c, const struct 
     return node_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
 }
 
-/* Nodes that updates wait for belong to their pass: checks of the loss come to it this way. */
-static int find_checks(struct dense_cutter *c)
-{
-    spread_facts(c->r.from, c->r.order, c->facts,
-                 (struct spread){DENSE_IN, DENSE_COMES_OF_PASS, .controls = true});
-    graph_each(node, c->r.from) {
-        for (int k = 0; dense_has(c, node->id, DENSE_UPDATE) && k < node->n_controls; k++) {
-            const struct node *before = graph_node(c->r.from, node->controls[k]);
-            if (dense_has(c, before->id, DENSE_IN | DENSE_UPDATE) ||
-                !dense_has(c, before->id, DENSE_COMES_OF_PASS))
-                continue;
-            if (!node_has(before, OP_CHECKS) || !in_pass(c, before->inputs[0].node))
-                return dense_refuse(c, before,
-                                    "the update of a dense layer waits for it, and it comes of "
-                                    "all passes: with update=pass that cannot be");
-            c->facts[before->id] |= DENSE_IN;
-        }
-    }
-    return 0;
-}
-
 static int find_updates(struct dense_cutter *c)
 {
     static const struct spread spreads[] = {
@@ -81,8 +60,22 @@ static int find_updates(struct dense_cutter *c)
         }
     }
     spread_facts(c->r.from, c->r.order, c->facts, spreads[2]);
-    if (find_checks(c))
-        return c->r.err->code;
+    /* Nodes that updates wait for belong to their pass: checks of the loss come to it this way. */
+    spread_facts(c->r.from, c->r.order, c->facts,
+                 (struct spread){DENSE_IN, DENSE_COMES_OF_PASS, .controls = true});
+    graph_each(node, c->r.from) {
+        for (int k = 0; dense_has(c, node->id, DENSE_UPDATE) && k < node->n_controls; k++) {
+            const struct node *before = graph_node(c->r.from, node->controls[k]);
+            if (dense_has(c, before->id, DENSE_IN | DENSE_UPDATE) ||
+                !dense_has(c, before->id, DENSE_COMES_OF_PASS))
+                continue;
+            if (!node_has(before, OP_CHECKS) || !in_pass(c, before->inputs[0].node))
+                return dense_refuse(c, before,
+                                    "the update of a dense layer waits for it, and it comes of "
+                                    "all passes: with update=pass that cannot be");
+            c->facts[before->id] |= DENSE_IN;
+        }
+    }
     spread_facts(c->r.from, c->r.order, c->facts, spreads[3]);
     graph_each(node, c->r.from) {
         c->facts[node->id] |= dense_has(c, node->id, DENSE_UPDATE) ? DENSE_IN : 0;
@@ -177,23 +170,6 @@ static int find_passes(struct dense_cutter *c)
 static void wait_for(struct dense_cutter *c, int id, int before)
 {
     graph_add_control(c->r.to, graph_node(c->r.to, id), before);
-}
-
-static void order_updates(struct dense_cutter *c)
-{
-    graph_each(writer, c->r.from) {
-        for (int i = 0; dense_has(c, writer->id, DENSE_WRITER) && i < writer->n_inputs; i++) {
-            const struct node *variable = written_by(c, writer, i);
-            graph_each(node, c->r.from) {
-                bool reads = false;
-                for (int k = 0; variable && k < node->n_inputs; k++)
-                    reads |= node->inputs[k].node == variable->id;
-                reads &= in_pass(c, node->id) && !dense_has(c, node->id, DENSE_UPDATE);
-                for (int k = 1; reads && k < c->options->passes; k++)
-                    wait_for(c, c->first[node->id] + k, c->first[writer->id] + k - 1);
-            }
-        }
-    }
 }
 
 /* ---- rows of a pass ---- */
@@ -381,23 +357,17 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
 
 /* ---- one pass after the other ---- */
 
-/* Returns whether a pass ends with the node: a gradient that goes to who is in no pass, or an
- * update. */
-static bool is_end(const struct dense_cutter *c, const struct node *node)
-{
-    bool goes_out = false;
-    for (int k = 0; k < node->n_outputs; k++)
-        goes_out |= edge_exists(rewrite_edge(&c->r, (struct edge){node->id, k}));
-    return in_pass(c, node->id) && (dense_has(c, node->id, DENSE_WRITER) ||
-                                    (goes_out && dense_has(c, node->id, DENSE_GRADIENT)));
-}
-
 static void order_passes(struct dense_cutter *c)
 {
     VEC(int) ends = VEC_INIT;
     int n = c->options->passes;
+    /* A pass ends with gradients that go to who is in no pass, and with updates. */
     graph_each(node, c->r.from) {
-        if (is_end(c, node))
+        bool goes_out = false;
+        for (int k = 0; k < node->n_outputs; k++)
+            goes_out |= edge_exists(rewrite_edge(&c->r, (struct edge){node->id, k}));
+        if (in_pass(c, node->id) && (dense_has(c, node->id, DENSE_WRITER) ||
+                                     (goes_out && dense_has(c, node->id, DENSE_GRADIENT))))
             vec_push_in(&c->r.arena, &ends, node->id);
     }
     /* Errors that go to who is in front of the layers. Its own exchanges have priority 0, so that
@@ -417,22 +387,20 @@ static void order_passes(struct dense_cutter *c)
             vec_each(end, &ends)
                 wait_for(c, part->result.node, c->first[*end] + pass - 2);
     }
-    order_updates(c);
-}
-
-/* ---- names ---- */
-
-/* A name that the script gave stands for the value of all passes. */
-static int find_names(struct dense_cutter *c)
-{
-    graph_each(node, c->r.from) {
-        bool is_named = in_pass(c, node->id) && !strchr(node->name, '/') && node->n_outputs == 1;
-        struct edge whole = is_named ? once(c, node, (struct edge){node->id, 0}) : EDGE_NONE;
-        if (c->r.err->code || (is_named && graph_add_alias(c->r.to, node->name, whole, c->r.err)))
-            return c->r.err->code;
+    /* What reads a variable that passes change comes after the change of the pass before. */
+    graph_each(writer, c->r.from) {
+        for (int i = 0; dense_has(c, writer->id, DENSE_WRITER) && i < writer->n_inputs; i++) {
+            const struct node *variable = written_by(c, writer, i);
+            graph_each(node, c->r.from) {
+                bool reads = false;
+                for (int k = 0; variable && k < node->n_inputs; k++)
+                    reads |= node->inputs[k].node == variable->id;
+                reads &= in_pass(c, node->id) && !dense_has(c, node->id, DENSE_UPDATE);
+                for (int k = 1; reads && k < n; k++)
+                    wait_for(c, c->first[node->id] + k, c->first[writer->id] + k - 1);
+            }
+        }
     }
-    rewrite_make_named(&c->r);
-    return c->r.err->code;
 }
 
 int dense_unroll(struct dense_cutter *c)
@@ -451,7 +419,17 @@ int dense_unroll(struct dense_cutter *c)
         rewrite_copy(&c->r, node);
         code = c->r.err->code;
     }
-    if (!code && !find_names(c))
+    if (code)
+        return code;
+    /* A name that the script gave stands for the value of all passes. */
+    graph_each(node, c->r.from) {
+        bool is_named = in_pass(c, node->id) && !strchr(node->name, '/') && node->n_outputs == 1;
+        struct edge whole = is_named ? once(c, node, (struct edge){node->id, 0}) : EDGE_NONE;
+        if (c->r.err->code || (is_named && graph_add_alias(c->r.to, node->name, whole, c->r.err)))
+            return c->r.err->code;
+    }
+    rewrite_make_named(&c->r);
+    if (!c->r.err->code)
         order_passes(c);
-    return code ? code : c->r.err->code;
+    return c->r.err->code;
 }

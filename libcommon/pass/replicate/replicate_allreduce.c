@@ -220,7 +220,8 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
         const struct gradient_piece *piece = &x->pieces.items[i];
         const char *name =
             arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
-        struct node_spec spec = {.name = i + 1 == n ? node->name : replicate_name(r, name),
+        struct node_spec spec = {.name = i + 1 == n ? node->name
+                                                    : rewrite_free_name(r->from, r->to, name),
                                  .device = replicate_device(r, node, WORKER_DEVICE)};
         struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
         struct node *copy = replicate_add_mapped(r, node, &spec, in_piece, i);

@@ -27,18 +27,13 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     return device_name_text(&r->to->arena, &asked);
 }
 
-const char *replicate_name(struct replicator *r, const char *base)
-{
-    return rewrite_free_name(r->from, r->to, base);
-}
-
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
 {
     va_list args;
     if (r->err->code)
         return EDGE_NONE;
     va_start(args, name);
-    spec.name = replicate_name(r, arena_vprintf(&r->to->arena, name, args));
+    spec.name = rewrite_free_name(r->from, r->to, arena_vprintf(&r->to->arena, name, args));
     va_end(args);
     spec.device = spec.device ? spec.device : WORKER_DEVICE;
     const struct node *node = graph_add(r->to, &spec, r->err);
@@ -83,8 +78,8 @@ struct node_spec replicate_declared(struct replicator *r, struct node_spec spec,
     return spec;
 }
 
-struct node_spec replicate_spec_of_value(struct replicator *r, enum dtype type,
-                                         const struct shape *shape, const void *data)
+static struct node_spec spec_of_value(struct replicator *r, enum dtype type,
+                                      const struct shape *shape, const void *data)
 {
     const struct tensor borrowed = tensor_borrow(type, shape, (void *)data);
     const struct tensor *value = arena_copy(&r->arena, &borrowed, sizeof borrowed);
@@ -96,7 +91,7 @@ struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type,
 {
     struct tensor number = {.type = type, .data = arena_alloc(&r->arena, sizeof(double))};
     tensor_set_float64(&number, 0, value);
-    return replicate_spec_of_value(r, type, &SHAPE_SCALAR, number.data);
+    return spec_of_value(r, type, &SHAPE_SCALAR, number.data);
 }
 
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
@@ -234,7 +229,7 @@ const char *replicate_text(struct replicator *r, const char *name, const char *s
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n)
 {
     const struct shape shape = shape_vector(n);
-    return replicate_add(r, replicate_spec_of_value(r, INT64, &shape, numbers), "%s", name);
+    return replicate_add(r, spec_of_value(r, INT64, &shape, numbers), "%s", name);
 }
 
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,

@@ -31,8 +31,6 @@ struct node_spec replicate_beside(struct replicator *r, const char *variable,
                                   struct node_spec spec);
 struct node_spec replicate_declared(struct replicator *r, struct node_spec spec,
                                     const struct attr *attrs, int n);
-struct node_spec replicate_spec_of_value(struct replicator *r, enum dtype type,
-                                         const struct shape *shape, const void *data);
 struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value);
 
 /* The further arguments are the name's format and its arguments. */
@@ -99,8 +97,7 @@ void replicate_mark_sent(struct replicator *r, int id, int priority);
 /* Returns the edge outside of the update that stands for an edge of the source. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
 
-/* Return a free name; NAME/SUFFIX, which may be in use. */
-const char *replicate_name(struct replicator *r, const char *base);
+/* Returns NAME/SUFFIX, which may be in use. */
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 /* Return the variable whose gradient a node of the source hands over, by name; NULL: none. */
 const char *replicate_gradient_of(const struct node *node);

@@ -159,38 +159,6 @@ static struct bucket *bucket_of_codes(const struct replicator *r)
     return edge_exists(r->coding) ? &r->buckets->codes : &r->buckets->plain;
 }
 
-/* This worker's part of a mean that is shared out, and its code. */
-static void code_mean(struct replicator *r, struct exchange *x, struct edge members)
-{
-    struct coded_gradient *coded = x->coded;
-    struct attr rows = {"rows", attr_int(coded->groups)};
-    int64_t group = coded->attrs[1].value.i;
-    const struct shape some = shape_matrix(-1, group), all = shape_matrix(coded->groups, group);
-    const struct edge codes[] = {coded->codes, members}, ranks[] = {members, r->rank};
-    struct code_edges *mean = &coded->mean;
-    mean->value = decode(r, x, "part/mean", codes, &some);
-    mean->residual = replicate_kept(r, replicate_text(r, x->node->name, "part/residual"),
-                                    PER_WORKER_ROWS, FLOAT32, &all);
-    mean->first =
-        replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first", x->node->name);
-    mean->code = replicate_quantize(r, x, replicate_text(r, x->node->name, "part/code"), mean);
-}
-
-/* The mean of all workers' codes; if it was shared out, it is decoded from the codes of its
- * parts. */
-static void take_codes(struct replicator *r, struct exchange *x, struct edge members)
-{
-    const struct coded_gradient *coded = x->coded;
-    const struct edge inputs[] = {coded->is_shared_out ? coded->means : coded->codes,
-                                  coded->is_shared_out ? r->rank : members};
-    x->got = decode(r, x, "mean", inputs, &x->output->shape);
-    if (edge_exists(r->coding)) {
-        x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge", x->node->name);
-        r->merged = x->got.node;
-    }
-    replicate_settle(r, x);
-}
-
 /* The workers' ranks are exchanged along with the codes. */
 int replicate_exchange_codes(struct replicator *r)
 {
@@ -204,16 +172,39 @@ int replicate_exchange_codes(struct replicator *r)
     replicate_reduce(r, replicate_bucket_name(r), bucket);
     bucket->priority = priority;
     /* Means that are shared out: each worker codes its part for all. */
-    vec_each(x, all) {
-        if (!(*x)->coded->is_shared_out)
+    vec_each(at, all) {
+        struct exchange *x = *at;
+        struct coded_gradient *coded = x->coded;
+        struct code_edges *mean = &coded->mean;
+        const char *name = x->node->name;
+        if (!coded->is_shared_out)
             continue;
-        code_mean(r, *x, members);
-        replicate_put(r, bucket, *x,
-                      (struct bucket_value){(*x)->coded->mean.code, "rows", &(*x)->coded->means});
+        int64_t group = coded->attrs[1].value.i;
+        struct attr rows = {"rows", attr_int(coded->groups)};
+        const struct shape some = shape_matrix(-1, group),
+                           whole = shape_matrix(coded->groups, group);
+        const struct edge codes[] = {coded->codes, members}, ranks[] = {members, r->rank};
+        mean->value = decode(r, x, "part/mean", codes, &some);
+        mean->residual = replicate_kept(r, replicate_text(r, name, "part/residual"),
+                                        PER_WORKER_ROWS, FLOAT32, &whole);
+        mean->first =
+            replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, "%s/part/first", name);
+        mean->code = replicate_quantize(r, x, replicate_text(r, name, "part/code"), mean);
+        replicate_put(r, bucket, x, (struct bucket_value){mean->code, "rows", &coded->means});
     }
     replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket);
-    vec_each(x, all)
-        take_codes(r, *x, members);
+    vec_each(at, all) {
+        struct exchange *x = *at;
+        const struct coded_gradient *coded = x->coded;
+        const struct edge inputs[] = {coded->is_shared_out ? coded->means : coded->codes,
+                                      coded->is_shared_out ? r->rank : members};
+        x->got = decode(r, x, "mean", inputs, &x->output->shape);
+        if (edge_exists(r->coding)) {
+            x->got = replicate_op(r, "Merge", coded->whole, x->got, "%s/Merge", x->node->name);
+            r->merged = x->got.node;
+        }
+        replicate_settle(r, x);
+    }
     all->n = 0;
     return r->err->code;
 }

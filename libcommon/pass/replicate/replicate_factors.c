@@ -15,12 +15,6 @@
  * terms made from the variable alone. These are equal wherever they are computed, so only the
  * product is handed over, and the terms are added to its reduced value. */
 
-struct term_search {
-    struct rewrite rewrite;
-    bool *varies; /* by node: it may differ between workers */
-    int *n_uses;  /* by node */
-};
-
 /* Returns whether the node sums over the rows of inputs 0 and 1, one term for each pair: for
  * concatenated inputs the result is the sum of the parts' results. */
 static bool sums_rows(const struct graph *graph, const struct node *node)
@@ -30,18 +24,18 @@ static bool sums_rows(const struct graph *graph, const struct node *node)
            !rule_summed(&rule, 1);
 }
 
-/* Returns the input of the gradient's sum that is handed over; -1: none. */
-static int parted_at(const struct term_search *p, const struct node *node)
+/* Returns the input of the gradient's sum that is handed over; -1: none. `varies`, by node: it may
+ * differ between workers. */
+static int parted_at(const struct graph *from, const bool *varies, const struct node *node)
 {
     if (!node_attr(node, "_gradient") || *replicate_role(node))
         return -1;
     /* This is the input with rows, if the gradient is a sum whose other inputs are the same
      * everywhere. */
-    const struct graph *from = p->rewrite.from;
     const struct node *sum = graph_node(from, node->inputs[0].node);
     int product = -1, n_vary = 0;
     for (int i = 0; i < sum->n_inputs; i++) {
-        if (!p->varies[sum->inputs[i].node])
+        if (!varies[sum->inputs[i].node])
             continue;
         n_vary++;
         if (sums_rows(from, graph_node(from, sum->inputs[i].node)))
@@ -55,51 +49,50 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
 {
     const unsigned own = OP_STATEFUL | OP_FED | OP_SOURCE | OP_RANDOM | OP_CONTROL_FLOW | OP_ASYNC |
                          OP_UNINITIALIZED;
-    struct term_search p;
+    struct rewrite r;
     size_t n = from->nodes.n + 1;
     int n_changes;
     *to = NULL;
-    if (rewrite_open(&p.rewrite, from, NULL, err))
+    if (rewrite_open(&r, from, NULL, err))
         return err->code;
-    p.varies = arena_array(&p.rewrite.arena, n, sizeof *p.varies);
-    p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
-    bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
-    graph_each_ordered(node, from, p.rewrite.order) {
+    bool *varies = arena_array(&r.arena, n, sizeof *varies);
+    int *n_uses = arena_array(&r.arena, n, sizeof *n_uses);
+    bool *is_gone = arena_array(&r.arena, n, sizeof *is_gone);
+    graph_each_ordered(node, from, r.order) {
         /* Variables are private to workers if their attributes say so. */
-        bool varies = node_is(node, "Variable")
-                          ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
-                          : node_has(node, own) || node_makes_resource(node);
+        bool own_value = node_is(node, "Variable")
+                             ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
+                             : node_has(node, own) || node_makes_resource(node);
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
             int before = node_dependency(node, j).node;
-            varies |= p.varies[before];
-            p.n_uses[before]++;
+            own_value |= varies[before];
+            n_uses[before]++;
         }
-        p.varies[node->id] = varies;
+        varies[node->id] = own_value;
     }
     /* A sum that only its gradient reads is not needed any more. */
     graph_each(node, from) {
-        if (parted_at(&p, node) >= 0)
-            is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
+        if (parted_at(from, varies, node) >= 0)
+            is_gone[node->inputs[0].node] = n_uses[node->inputs[0].node] == 1;
     }
     graph_each_named(at, from)
         is_gone[at.edge.node] = false;
-    graph_each_ordered(node, from, p.rewrite.order) {
-        int product = parted_at(&p, node);
+    graph_each_ordered(node, from, r.order) {
+        int product = parted_at(from, varies, node);
         if (product >= 0) {
             /* Users of the gradient get the sum, which takes over its name. */
-            struct node sum =
-                rewrite_view(&p.rewrite, graph_node(p.rewrite.from, node->inputs[0].node));
-            struct node handed = rewrite_view(&p.rewrite, node);
+            struct node sum = rewrite_view(&r, graph_node(from, node->inputs[0].node));
+            struct node handed = rewrite_view(&r, node);
             handed.inputs[0] = sum.inputs[product];
-            const char *name = rewrite_name_near(&p.rewrite, node->name, "rows");
-            sum.inputs[product].node = rewrite_add_as(&p.rewrite, node, &handed, name)->id;
+            const char *name = rewrite_name_near(&r, node->name, "rows");
+            sum.inputs[product].node = rewrite_add_as(&r, node, &handed, name)->id;
             sum.inputs[product].slot = 0;
-            rewrite_add(&p.rewrite, node, &sum);
-            rewrite_note(&p.rewrite, node->name, "parted");
+            rewrite_add(&r, node, &sum);
+            rewrite_note(&r, node->name, "parted");
         } else if (!is_gone[node->id])
-            rewrite_copy(&p.rewrite, node);
+            rewrite_copy(&r, node);
     }
-    return rewrite_close(&p.rewrite, 0, to, &n_changes);
+    return rewrite_close(&r, 0, to, &n_changes);
 }
 
 /* ---- products ---- */
@@ -158,17 +151,15 @@ static struct edge multiply_rows(struct replicator *r, const struct exchange *x)
     const char *name = replicate_text(r, x->node->name, "product");
     if (!variable)
         name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
-    struct attr *attrs = arena_array(&r->to->arena, (size_t)product->n_attrs + 1, sizeof *attrs);
     struct node_spec spec = {
-        .name = replicate_name(r, name),
-        .attrs = attrs,
+        .name = rewrite_free_name(r->from, r->to, name),
         .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
     /* Attributes are the product's, with the group of the variable, if there is one. */
-    for (int i = 0; i < product->n_attrs; i++)
-        if (!variable || strcmp(product->attrs[i].name, "_class") != 0)
-            attrs[spec.n_attrs++] = product->attrs[i];
+    const struct copy_rules rules = {.from = r->from, .to = r->to};
+    struct attr group[] = {{.name = NULL}, {.name = NULL}};
     if (variable)
-        attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable);
+        group[0] = group_attr(&r->to->arena, variable);
+    spec.attrs = copy_attrs(&rules, product, 0, group, &spec.n_attrs);
     const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
     pass_note(r->options->pass, made->name, made->device);
     return (struct edge){made->id, 0};

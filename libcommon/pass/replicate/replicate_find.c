@@ -57,13 +57,6 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
     }
 }
 
-static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
-{
-    const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        r->facts[i] |= needed[i] ? fact : 0;
-}
-
 int replicate_find_entry(struct replicator *r, const char *what)
 {
     vec_each(entry, &r->from->entries) {
@@ -78,7 +71,8 @@ int replicate_find_entry(struct replicator *r, const char *what)
                              "both '%s' and '%s' train: say with --entry which one %s",
                              r->entry->name, entry->name, what);
         r->entry = entry;
-        mark_needed(r, entry, FACT_NEEDED);
+        graph_each(node, r->from)
+            r->facts[node->id] |= needed[node->id] ? FACT_NEEDED : 0;
     }
     return 0;
 }
@@ -398,8 +392,9 @@ int replicate_find(struct replicator *r)
     spread_facts(r->from, r->order, r->facts, down);
     /* Nodes that only initial values need go to the shards, so that their values do not cross. */
     const struct entry *entry = graph_entry(r->from, "init");
-    if (entry)
-        mark_needed(r, entry, FACT_INITIAL);
+    const bool *needed = entry ? graph_entry_needs(&r->arena, r->from, entry) : NULL;
+    graph_each(node, r->from)
+        r->facts[node->id] |= needed && needed[node->id] ? FACT_INITIAL : 0;
     for (int i = 0; entry && i < entry->n_edges; i++)
         if (node_has(graph_node(r->from, entry->edges[i].node), OP_OVERWRITES))
             r->facts[entry->edges[i].node] |= FACT_FIRST;

@@ -261,31 +261,26 @@ static int parse_words(struct replicate_options *options, int taker, const char 
                                                               : check_words(options, given, err);
 }
 
-static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
+/* Returns the words behind the name of a kind of modes; NULL: the mode is of another kind. */
+static const char *words_of(const char *mode, const char *kind)
 {
-    options->mode = REPLICATE_ALLREDUCE;
-    return parse_words(options, options->by_servers ? SERVED : REDUCED, text, err);
+    size_t n = strlen(kind);
+    bool is_it = str_starts(mode, kind) && (!mode[n] || mode[n] == ',');
+    return is_it ? mode + n + (mode[n] == ',') : NULL;
 }
 
 /* All-reduce whose sums are computed by shards. */
 static int parse_served(struct replicate_options *options, const char *mode, const char *others,
                         struct error *err)
 {
-    size_t n = strlen("sync");
-    bool is_sync = str_starts(others, "sync") && (!others[n] || others[n] == ',');
-    if (!is_sync || str_starts(others + n, ",backup="))
+    const char *rest = words_of(others, "sync");
+    if (!rest || str_starts(rest, "backup="))
         return error_set(err, ERR_USAGE, "--mode %s: %s", mode,
-                         is_sync ? "with " UPDATE_WORKER " every worker counts in every step"
-                                 : UPDATE_WORKER " is of sync, where each update is by the "
-                                                 "gradients of all workers");
-    return parse_allreduce(options, others + n + (others[n] == ','), err);
-}
-
-static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
-{
-    options->mode = REPLICATE_DOWNPOUR;
-    memcpy(options->policy, "async", sizeof "async");
-    return parse_words(options, DOWNPOUR, text, err);
+                         rest ? "with " UPDATE_WORKER " every worker counts in every step"
+                              : UPDATE_WORKER " is of sync, where each update is by the "
+                                              "gradients of all workers");
+    options->mode = REPLICATE_ALLREDUCE;
+    return parse_words(options, SERVED, rest, err);
 }
 
 /* Takes a code, which may be used where whole gradients or factors take longer. */
@@ -332,26 +327,29 @@ static int parse_policy(struct replicate_options *options, const char *mode, str
     return err->code;
 }
 
-static const struct mode_kind {
-    const char *name;
-    int (*parse)(struct replicate_options *options, const char *words, struct error *err);
-} kinds[] = {{"allreduce", parse_allreduce}, {"downpour", parse_downpour}, {"auto", parse_auto}};
-
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     struct str others = STR_INIT;
     given_words given = {NULL};
+    const char *rest;
     options->rate = -1;
     options->code = no_code;
     options->mode = REPLICATE_POLICY;
     read_words(options, ANY, mode, given, &others, err);
-    if (options->by_servers)
+    if (options->by_servers) {
         parse_served(options, mode, str_text(&others), err);
-    str_release(&others);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !options->by_servers; i++) {
-        size_t n = strlen(kinds[i].name);
-        if (str_starts(mode, kinds[i].name) && (!mode[n] || mode[n] == ','))
-            return kinds[i].parse(options, mode + n + (mode[n] == ','), err);
+    } else if ((rest = words_of(mode, "allreduce"))) {
+        options->mode = REPLICATE_ALLREDUCE;
+        parse_words(options, REDUCED, rest, err);
+    } else if ((rest = words_of(mode, "downpour"))) {
+        options->mode = REPLICATE_DOWNPOUR;
+        memcpy(options->policy, "async", sizeof "async");
+        parse_words(options, DOWNPOUR, rest, err);
+    } else if ((rest = words_of(mode, "auto"))) {
+        parse_auto(options, rest, err);
+    } else {
+        parse_policy(options, mode, err);
     }
-    return options->by_servers ? err->code : parse_policy(options, mode, err);
+    str_release(&others);
+    return err->code;
 }

@@ -246,17 +246,6 @@ static const struct technique *const techniques[] = {
     [CROSSES_IN_CODE] = &replicate_code,
 };
 
-static enum replicate_crossing cheapest(const struct replicator *r, const struct exchange *x)
-{
-    bool codes = !x->why_not[CROSSES_IN_CODE] &&
-                 (!r->options->may_code || x->ways[CROSSES_IN_CODE].ns < x->ways[CROSSES_WHOLE].ns);
-    enum replicate_crossing other = codes ? CROSSES_IN_CODE : CROSSES_WHOLE;
-    bool factors =
-        r->options->factors == FACTORS_ALL ||
-        (r->options->factors == FACTORS_AUTO && x->ways[CROSSES_BY_FACTORS].ns < x->ways[other].ns);
-    return !x->why_not[CROSSES_BY_FACTORS] && factors ? CROSSES_BY_FACTORS : other;
-}
-
 /* Returns the shape of the whole variable, of which each worker has a part; NULL: it is shared. */
 static const struct attr_value *shape_of_parts(const struct exchange *x)
 {
@@ -294,7 +283,14 @@ static void choose(struct replicator *r, struct exchange *x)
         x->ways[CROSSES_WHOLE].ns += ns;
         x->ways[CROSSES_IN_CODE].ns += ns;
     }
-    x->crossing = cheapest(r, x);
+    bool codes = !x->why_not[CROSSES_IN_CODE] &&
+                 (!r->options->may_code || x->ways[CROSSES_IN_CODE].ns < x->ways[CROSSES_WHOLE].ns);
+    x->crossing = codes ? CROSSES_IN_CODE : CROSSES_WHOLE;
+    bool factors = r->options->factors == FACTORS_ALL ||
+                   (r->options->factors == FACTORS_AUTO &&
+                    x->ways[CROSSES_BY_FACTORS].ns < x->ways[x->crossing].ns);
+    if (factors && !x->why_not[CROSSES_BY_FACTORS])
+        x->crossing = CROSSES_BY_FACTORS;
     x->technique = techniques[x->crossing];
     r->exchange_ns += x->ways[x->crossing].ns - r->ways->sent.latency / steps + read_ns;
 }

@@ -592,8 +592,9 @@ static const char *update_name(struct replicator *r, const struct node *node)
 {
     if (!has(r, node->id, FACT_KEPT))
         return node->name;
-    return r->updated[node->id] >= 0 ? graph_node(r->to, r->updated[node->id])->name
-                                     : replicate_name(r, replicate_text(r, node->name, "update"));
+    return r->updated[node->id] >= 0
+               ? graph_node(r->to, r->updated[node->id])->name
+               : rewrite_free_name(r->from, r->to, replicate_text(r, node->name, "update"));
 }
 
 /* The update's node is grouped with the update's version of its leader. */

@@ -203,11 +203,32 @@ static void wait_for_readers(struct replicator *r, const struct exchange *x,
     }
 }
 
+/* A node that takes a worker's part of an initial value also counts. */
+bool replicate_is_initializer(const struct replicator *r, const struct node *node)
+{
+    return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
+}
+
+/* Returns the edge that `reader` gets for an edge of the source. */
+static struct edge reduced_edge(struct replicator *r, const struct node *reader, struct edge edge,
+                                int k)
+{
+    (void)k;
+    const struct exchange *x = replicate_exchange(r, edge);
+    int at = replicate_is_initializer(r, reader) ? edge_map_get(&r->initial_at, edge) : -1;
+    if (at >= 0 && edge_exists(edge))
+        return (struct edge){r->initial, at};
+    if (x && edge_exists(x->got) && has(r, reader->id, FACT_UPDATE) &&
+        !replicate_is_initializer(r, reader))
+        return x->got;
+    return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
+}
+
 static struct edge in_piece(struct replicator *r, const struct node *reader, struct edge edge,
                             int k)
 {
     const struct exchange *x = replicate_exchange(r, edge);
-    return x && x->pieces.n ? x->pieces.items[k].sum : replicate_reduced(r, reader, edge);
+    return x && x->pieces.n ? x->pieces.items[k].sum : reduced_edge(r, reader, edge, k);
 }
 
 bool replicate_copy_pieces(struct replicator *r, const struct node *node)
@@ -413,33 +434,13 @@ static void reduce_gradients(struct replicator *r)
         end_averages(r);
 }
 
-/* ---- initial values ---- */
-
-/* A node that takes a worker's part of an initial value also counts. */
-bool replicate_is_initializer(const struct replicator *r, const struct node *node)
-{
-    return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
-}
-
 /* ---- the graph ---- */
-
-struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge)
-{
-    const struct exchange *x = replicate_exchange(r, edge);
-    int at = replicate_is_initializer(r, reader) ? edge_map_get(&r->initial_at, edge) : -1;
-    if (at >= 0 && edge_exists(edge))
-        return (struct edge){r->initial, at};
-    if (x && edge_exists(x->got) && has(r, reader->id, FACT_UPDATE) &&
-        !replicate_is_initializer(r, reader))
-        return x->got;
-    return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
-}
 
 int replicate_allreduce(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] &= ~(unsigned)FACT_WRITER; /* updates are each worker's own */
-    replicate_copy_all(r, 0);
+    replicate_copy_all(r, 0, reduced_edge);
     replicate_sum_rows(r);
     reduce_gradients(r);
     struct bucket initial = {.is_initial = true};
@@ -458,5 +459,5 @@ int replicate_allreduce(struct replicator *r)
     }
     replicate_reduce(r, ALLREDUCE_SCOPE "initial", &initial);
     r->initial = last.node;
-    return r->err->code || replicate_copy_all(r, FACT_AFTER) ? r->err->code : 0;
+    return r->err->code || replicate_copy_all(r, FACT_AFTER, reduced_edge) ? r->err->code : 0;
 }

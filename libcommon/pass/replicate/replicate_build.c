@@ -286,14 +286,7 @@ bool replicate_is_read(const struct replicator *r, const struct node *node)
            part_is_variable(r->from, node->inputs[0]);
 }
 
-static struct edge outside(struct replicator *r, const struct node *reader, struct edge edge, int k)
-{
-    (void)k;
-    return replicate_pushes(r) ? replicate_read(r, reader, edge)
-                               : replicate_reduced(r, reader, edge);
-}
-
-int replicate_copy_all(struct replicator *r, unsigned after)
+int replicate_copy_all(struct replicator *r, unsigned after, edge_mapper *map)
 {
     graph_each_ordered(node, r->from, r->order) {
         bool pushes = replicate_pushes(r), is_there = !pushes || has(r, node->id, FACT_KEPT);
@@ -304,7 +297,7 @@ int replicate_copy_all(struct replicator *r, unsigned after)
         const struct node_spec spec = {
             .name = node->name,
             .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
-        r->copy[node->id] = replicate_add_mapped(r, node, &spec, outside, 0)->id;
+        r->copy[node->id] = replicate_add_mapped(r, node, &spec, map, 0)->id;
         if (by_shards && (replicate_is_read(r, node) || replicate_is_lookup(r, node)))
             replicate_mark_sent(r, r->copy[node->id], r->priority[node->id]);
     }

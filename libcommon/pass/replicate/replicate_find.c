@@ -49,14 +49,6 @@ static int check_nodes(struct replicator *r)
 
 /* ---- facts ---- */
 
-static void push_todo(struct replicator *r, int node, unsigned fact)
-{
-    if (!has(r, node, fact)) {
-        r->facts[node] |= fact;
-        vec_push_in(&r->arena, &r->todo, node);
-    }
-}
-
 int replicate_find_entry(struct replicator *r, const char *what)
 {
     vec_each(entry, &r->from->entries) {
@@ -100,7 +92,7 @@ static bool is_stateless_writer(const struct replicator *r, const struct node *n
 
 /* ---- the update, and the values pushed ---- */
 
-struct push *replicate_push_of(const struct replicator *r, const char *variable)
+static struct push *push_of(const struct replicator *r, const char *variable)
 {
     int64_t at;
     return map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
@@ -138,27 +130,36 @@ static void add_exchange(struct replicator *r, struct edge edge, const char *var
     x->reduction = replicate_reduction(node, x->output->type);
     edge_map_add(&r->exchange_at, edge, (int)r->exchanges.n);
     vec_push_in(&r->arena, &r->exchanges, x);
-    if (!replicate_push_of(r, of)) {
+    if (!push_of(r, of)) {
         map_put(&r->push_at, of, (int64_t)r->pushes.n);
         vec_push_in(&r->arena, &r->pushes, ((struct push){.variable = of}));
     }
-    vec_push_in(&r->arena, &replicate_push_of(r, of)->exchanges, x);
-    replicate_push_of(r, of)->has_gradient |= x->is_gradient;
+    vec_push_in(&r->arena, &push_of(r, of)->exchanges, x);
+    push_of(r, of)->has_gradient |= x->is_gradient;
+}
+
+static void add_to_update(struct replicator *r, node_list *todo, int node)
+{
+    if (!has(r, node, FACT_UPDATE)) {
+        r->facts[node] |= FACT_UPDATE;
+        vec_push_in(&r->arena, todo, node);
+    }
 }
 
 /* Walks from a writer up to the values that the worker has to push. */
 static void find_update_of(struct replicator *r, int writer, const char *variable)
 {
-    push_todo(r, writer, FACT_UPDATE);
-    while (r->todo.n) {
-        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
+    node_list todo = VEC_INIT;
+    add_to_update(r, &todo, writer);
+    while (todo.n) {
+        const struct node *node = graph_node(r->from, vec_pop(&todo));
         for (int i = 0; i < node->n_inputs; i++) {
             if (has(r, node->inputs[i].node, FACT_MARKED) ||
                 (has(r, node->inputs[i].node, FACT_OUTSIDE) &&
                  !has(r, node->inputs[i].node, FACT_DOWN | FACT_WRITTEN)))
                 add_exchange(r, node->inputs[i], variable);
             else if (!part_is_variable(r->from, node->inputs[i]))
-                push_todo(r, node->inputs[i].node, FACT_UPDATE);
+                add_to_update(r, &todo, node->inputs[i].node);
         }
         for (int i = 0; i < node->n_controls; i++) {
             if (node_is(graph_node(r->from, node->controls[i]), "Variable"))
@@ -169,7 +170,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
                 !has(r, node->controls[i], FACT_DOWN | FACT_WRITTEN))
                 r->facts[node->controls[i]] |= FACT_CONTROLS;
             else
-                push_todo(r, node->controls[i], FACT_UPDATE);
+                add_to_update(r, &todo, node->controls[i]);
         }
     }
 }
@@ -295,7 +296,7 @@ static int find_interval(struct replicator *r, const struct node *node)
         *steps = from == r->steps ? *steps : from;
     }
     const struct node *written = has(r, node->id, FACT_WRITER) ? part_written(r->from, node) : NULL;
-    const struct push *push = written ? replicate_push_of(r, written->name) : NULL;
+    const struct push *push = written ? push_of(r, written->name) : NULL;
     if (push && push->has_gradient && *steps != r->steps && *steps != push->steps)
         return error_set(r->err, ERR_DATA,
                          "%s: the update of '%s', whose gradient is pushed every %d steps, needs "

@@ -36,17 +36,19 @@ static void add_after(struct replicator *r, const node_list *nodes, const char *
         replicate_wait(r, replicate_out(beside(r, made, graph_node(r->to, *node), name)), *node);
 }
 
-/* Finds the nodes that change variables, with what comes after them. The round begins when all that
- * these need of the rest of the step is there, also the check of the loss. */
-static void find_nodes(struct replicator *r, node_list *computed, node_list *writers)
+static int add_clock(struct replicator *r)
 {
     const struct spread after = {FACT_WRITER, FACT_AFTER, .only = FACT_NEEDED, .controls = true};
+    node_list computed = VEC_INIT, writers = VEC_INIT; /* what the round begins after, and is of */
+    node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT;
     bool *is_met = arena_alloc(&r->arena, r->from->nodes.n + 1);
+    /* The round begins when all that the nodes that change variables, with what comes after them,
+     * need of the rest of the step is there, also the check of the loss. */
     graph_each_ordered(node, r->from, r->order) {
         if (!has(r, node->id, FACT_NEEDED) || !part_written(r->from, node))
             continue;
         r->facts[node->id] |= FACT_WRITER | FACT_AFTER;
-        vec_push_in(&r->arena, writers, node->id);
+        vec_push_in(&r->arena, &writers, node->id);
     }
     spread_facts(r->from, r->order, r->facts, after);
     graph_each_ordered(node, r->from, r->order) {
@@ -56,14 +58,10 @@ static void find_nodes(struct replicator *r, node_list *computed, node_list *wri
             if (is_met[needed->id] || has(r, needed->id, FACT_AFTER) || !needed->n_inputs)
                 continue;
             is_met[needed->id] = true;
-            vec_push_in(&r->arena, computed, needed->id);
+            vec_push_in(&r->arena, &computed, needed->id);
         }
     }
-}
-
-/* Nobody would push for another entry that writes. */
-static int check_entries(struct replicator *r)
-{
+    /* Nobody would push for another entry that writes. */
     vec_each(entry, &r->from->entries) {
         const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
         graph_each(node, r->from) {
@@ -73,16 +71,10 @@ static int check_entries(struct replicator *r)
                                  entry->name, node_text(node), r->entry->name);
         }
     }
-    return 0;
-}
-
-static int add_clock(struct replicator *r, const node_list *computed, const node_list *writers)
-{
-    node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT;
     if (replicate_add_join(r))
         return r->err->code;
     /* The push says that the step is computed. It is answered when the round is over. */
-    add_after(r, computed, "clock/computed", &before);
+    add_after(r, &computed, "clock/computed", &before);
     struct edge version = replicate_out(r->version);
     struct node_spec spec = {.op = "ClockPush",
                              .inputs = &version,
@@ -91,12 +83,12 @@ static int add_clock(struct replicator *r, const node_list *computed, const node
                              .n_controls = (int)before.n};
     int push = replicate_clock(r, "clock/push", spec);
     r->round = replicate_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
-    vec_each(writer, writers) {
+    vec_each(writer, &writers) {
         int begun = beside(r, &begins, graph_node(r->to, *writer), "clock/begun");
         replicate_wait(r, replicate_out(begun), r->round);
         replicate_wait(r, replicate_out(*writer), begun);
     }
-    add_after(r, writers, "clock/updated", &updated);
+    add_after(r, &writers, "clock/updated", &updated);
     struct edge round = replicate_out(r->round);
     spec = (struct node_spec){.op = "ClockAdvance",
                               .inputs = &round,
@@ -122,17 +114,14 @@ int replicate_grid_clock(struct graph *graph, const char *entry, double timeout,
     const struct replicate_options options = {
         .policy = "sync", .workers = 1, .entry = entry, .timeout = timeout};
     struct replicator r = {.from = graph, .to = graph, .options = &options, .err = err};
-    node_list computed = VEC_INIT, writers = VEC_INIT;
     r.order = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.facts);
     if (!graph_order(graph, r.order, err) && !replicate_find_entry(&r, "counts steps")) {
         if (r.entry)
-            find_nodes(&r, &computed, &writers);
+            add_clock(&r);
         else if (entry)
             error_set(err, ERR_DATA, "the entry '%s' does not exist or nothing of it trains",
                       entry);
-        if (r.entry && !check_entries(&r))
-            add_clock(&r, &computed, &writers);
     }
     arena_release(&r.arena);
     return err->code;

@@ -168,7 +168,5 @@ struct edge replicate_factor(struct replicator *r, const struct exchange *x, int
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
 /* Checks, once it is planned how gradients cross, that sums over steps are possible. */
 int replicate_check_sums(struct replicator *r);
-/* Returns the edge that a worker's node reads for an edge of the source. */
-struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
 
 #endif

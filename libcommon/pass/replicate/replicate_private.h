@@ -126,7 +126,6 @@ struct replicator {
     struct edge_map exchange_at; /* by edge of the source: index in `exchanges` */
     exchange_list planned;       /* in the order of crossing */
     double exchange_ns;          /* total of a step */
-    VEC(int) todo;
     VEC(struct open_copy) open;
     int join, leave, round, version, done; /* nodes of `to` */
     int steps;                             /* between two pushes to the clock */
@@ -174,8 +173,6 @@ int replicate_find_entry(struct replicator *r, const char *what);
 struct exchange *replicate_exchange(const struct replicator *r, struct edge edge);
 /* Makes one of an edge of the source, of which no more is known than its node and output. */
 struct exchange *replicate_new_exchange(struct replicator *r, struct edge edge);
-/* Returns the variable's push; NULL: there is none. */
-struct push *replicate_push_of(const struct replicator *r, const char *variable);
 /* Checks that nothing pushed has FACT_AFTER: `what` names what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
 /* A Gather or Cast of a variable that is no larger than the variable; a read of one. */
@@ -192,15 +189,14 @@ bool replicate_may_leave_out(const struct replicator *r);
 int replicate_refuse_leaving_out(struct replicator *r, const char *why); /* then */
 
 /* Copies the nodes outside of the update: those that come after updates (FACT_AFTER), or others. */
-int replicate_copy_all(struct replicator *r, unsigned after);
+int replicate_copy_all(struct replicator *r, unsigned after, edge_mapper *map);
 
 /* Sums rows that a gradient has more than once; returns the edge of the value that is to cross. */
 int replicate_sum_rows(struct replicator *r);
 struct edge replicate_crossing(struct replicator *r, const struct exchange *x);
 
-/* replicate_allreduce.c: makes the whole graph; returns the edge that `reader` then gets. */
+/* replicate_allreduce.c: makes the whole graph, except names. */
 int replicate_allreduce(struct replicator *r);
-struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
 
 /* replicate_tower.c: in-graph replication, except names. */
 int replicate_towers(struct replicator *r);

@@ -244,8 +244,11 @@ static double rate_of(const struct replicator *r, const struct node *variable)
     return r->options->rate > 0 ? r->options->rate : 0;
 }
 
-struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
+/* Returns the edge that a worker's node reads for an edge of the source. */
+static struct edge read_edge(struct replicator *r, const struct node *reader, struct edge edge,
+                             int k)
 {
+    (void)k;
     /* The edge may be a variable's value, on a shard. */
     const struct node *node = graph_node(r->from, edge.node);
     if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
@@ -704,8 +707,8 @@ static int end_update(struct replicator *r)
 
 int replicate_shards(struct replicator *r)
 {
-    return count_steps(r) || replicate_copy_all(r, 0) || add_pushes(r) || add_update(r) ||
-                   end_update(r) || replicate_copy_all(r, FACT_AFTER)
+    return count_steps(r) || replicate_copy_all(r, 0, read_edge) || add_pushes(r) ||
+                   add_update(r) || end_update(r) || replicate_copy_all(r, FACT_AFTER, read_edge)
                ? r->err->code
                : 0;
 }

@@ -382,24 +382,6 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     return made ? replicate_out(made->id) : EDGE_NONE;
 }
 
-/* Adds a node after all copies of one, whose value is then taken. */
-static int after_all(struct towers *t, const struct node *node)
-{
-    struct replicator *r = t->r;
-    int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
-    for (int k = 0; k < t->n; k++)
-        copies[k] = t->copies[k][node->id];
-    struct node_spec spec = {
-        .op = "NoOp",
-        .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s", t->prefix, node->name)
-                                : node->name,
-        .controls = copies,
-        .n_controls = t->n,
-        .device = t->devices[0]};
-    const struct node *all = graph_add(r->to, &spec, r->err);
-    return all ? all->id : -1;
-}
-
 struct edge towers_whole(struct towers *t, struct edge edge)
 {
     if (!edge_exists(edge))
@@ -410,7 +392,23 @@ struct edge towers_whole(struct towers *t, struct edge edge)
     bool waits = edge.slot == CONTROL_SLOT;
     int whole = edge_map_get(&t->whole_at, edge);
     if (whole < 0) {
-        whole = waits ? after_all(t, node) : joined(t, node, edge.slot).node;
+        if (waits) { /* a node after all copies */
+            node_list copies = VEC_INIT;
+            for (int k = 0; k < t->n; k++)
+                vec_push_in(&t->r->arena, &copies, t->copies[k][node->id]);
+            struct node_spec spec = {
+                .op = "NoOp",
+                .name = node->n_outputs
+                            ? arena_printf(&t->r->to->arena, "%ss/all/%s", t->prefix, node->name)
+                            : node->name,
+                .controls = copies.items,
+                .n_controls = t->n,
+                .device = t->devices[0]};
+            const struct node *all = graph_add(t->r->to, &spec, t->r->err);
+            whole = all ? all->id : -1;
+        } else {
+            whole = joined(t, node, edge.slot).node;
+        }
         edge_map_add(&t->whole_at, edge, whole);
     }
     return (struct edge){whole, waits ? CONTROL_SLOT : 0};
@@ -462,41 +460,7 @@ static struct edge in_none(struct replicator *r, const struct node *reader, stru
                : towers_whole(r->towers, edge);
 }
 
-static int add_once(struct towers *t, const struct node *node)
-{
-    struct replicator *r = t->r;
-    const struct node_spec spec = {.name = node->name, .device = once_device(t, node)};
-    struct node *copy = replicate_add_mapped(r, node, &spec, in_none, 0);
-    for (int i = 0; i < node->n_controls; i++)
-        for (int k = 0; t->towered[node->controls[i]] && k < t->n; k++)
-            replicate_wait(r, replicate_out(copy->id), t->copies[k][node->controls[i]]);
-    r->copy[node->id] = copy->id;
-    if (replicate_is_read(r, node))
-        replicate_mark_sent(r, copy->id, 0);
-    return r->err->code;
-}
-
 /* ---- the graph ---- */
-
-static int open_towers(struct towers *t)
-{
-    struct replicator *r = t->r;
-    struct arena *arena = &r->arena;
-    size_t n = r->from->nodes.n + 1;
-    t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
-    t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
-    t->towered = arena_array(arena, n, sizeof *t->towered);
-    t->feed = arena_array(arena, n, sizeof *t->feed);
-    t->parted = arena_array(arena, n, sizeof *t->parted);
-    for (int k = 0; k < t->n; k++) {
-        if (!(t->devices[k] = towers_name_device(t, k)))
-            return r->err->code;
-        t->copies[k] = arena_array(arena, n, sizeof **t->copies);
-        memset(t->copies[k], -1, n * sizeof **t->copies);
-    }
-    t->prefix = graph_free_prefix(&r->to->arena, r->from, "tower");
-    return frames_new(r->from, &t->frames, r->err);
-}
 
 static int copy_tower(struct towers *t)
 {
@@ -514,7 +478,17 @@ static int copy_tower(struct towers *t)
                 replicate_mark_sent(r, copy->id, 0);
             pass_note(r->options->pass, copy->name, *device ? device : "tower");
         }
-        if (r->err->code || (!t->towered[node->id] && add_once(t, node)))
+        if (!t->towered[node->id]) {
+            const struct node_spec spec = {.name = node->name, .device = once_device(t, node)};
+            struct node *copy = replicate_add_mapped(r, node, &spec, in_none, 0);
+            for (int i = 0; i < node->n_controls; i++)
+                for (int k = 0; t->towered[node->controls[i]] && k < t->n; k++)
+                    replicate_wait(r, replicate_out(copy->id), t->copies[k][node->controls[i]]);
+            r->copy[node->id] = copy->id;
+            if (replicate_is_read(r, node))
+                replicate_mark_sent(r, copy->id, 0);
+        }
+        if (r->err->code)
             return r->err->code;
     }
     replicate_close(r);
@@ -523,11 +497,26 @@ static int copy_tower(struct towers *t)
 
 int replicate_towers(struct replicator *r)
 {
-    struct towers *t = arena_alloc(&r->arena, sizeof *t);
+    struct arena *arena = &r->arena;
+    struct towers *t = r->towers = arena_alloc(arena, sizeof *t);
+    size_t n = r->from->nodes.n + 1;
     t->r = r;
     t->n = r->options->towers;
-    r->towers = t;
-    if (replicate_find(r) || open_towers(t) || find_towered(t) ||
+    if (replicate_find(r))
+        return r->err->code;
+    t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
+    t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
+    t->towered = arena_array(arena, n, sizeof *t->towered);
+    t->feed = arena_array(arena, n, sizeof *t->feed);
+    t->parted = arena_array(arena, n, sizeof *t->parted);
+    for (int k = 0; k < t->n; k++) {
+        if (!(t->devices[k] = towers_name_device(t, k)))
+            return r->err->code;
+        t->copies[k] = arena_array(arena, n, sizeof **t->copies);
+        memset(t->copies[k], -1, n * sizeof **t->copies);
+    }
+    t->prefix = graph_free_prefix(&r->to->arena, r->from, "tower");
+    if (frames_new(r->from, &t->frames, r->err) || find_towered(t) ||
         (r->options->pipeline && pipeline_find(t)))
         return r->err->code;
     /* Nodes that exist once, without a stage of their own, are on the first stage. */

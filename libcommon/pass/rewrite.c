@@ -443,9 +443,11 @@ void rewrite_note(struct rewrite *r, const char *node, const char *what)
     pass_note(r->options, node, what);
 }
 
-/* A name goes when nothing stands for what had it. */
-static int copy_names(struct rewrite *r, struct error *err)
+/* A name goes when nothing stands for what had it. Those that stay were good in the source, and no
+ * node took them. */
+static void copy_names(struct rewrite *r)
 {
+    struct error err = ERROR_INIT;
     const struct graph *from = r->from;
     vec_each(entry, &from->entries) {
         /* A node that runs is all the nodes that came of it. */
@@ -464,20 +466,15 @@ static int copy_names(struct rewrite *r, struct error *err)
         struct edge edge = alias->edge.slot == CONTROL_SLOT
                                ? (struct edge){r->after[alias->edge.node][0], CONTROL_SLOT}
                                : rewrite_edge(r, alias->edge);
-        if (edge_exists(edge) && graph_add_alias(r->to, alias->name, edge, err))
-            return err->code;
+        BUG_ON(edge_exists(edge) && graph_add_alias(r->to, alias->name, edge, &err));
     }
-    vec_each(lost, &r->lost) {
-        if (graph_add_alias(r->to, lost->name, lost->edge, err))
-            return err->code;
-    }
+    vec_each(lost, &r->lost)
+        BUG_ON(graph_add_alias(r->to, lost->name, lost->edge, &err));
     graph_add_history(r->to, from);
-    return 0;
 }
 
 int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes)
 {
-    struct error err = ERROR_INIT;
     if (!code && r->n_changes) {
         vec_each(open, &r->open) {
             const struct node *node = graph_node(r->from, *open);
@@ -486,7 +483,7 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
                 if (!edge_exists(copy->inputs[k]))
                     copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
         }
-        BUG_ON(copy_names(r, &err)); /* the names were good in the source, and no node took them */
+        copy_names(r);
         *n_changes = r->n_changes;
         *to = r->to;
     } else {

@@ -83,39 +83,7 @@ static int find_updates(struct dense_cutter *c)
     return 0;
 }
 
-/* ---- who would train ---- */
-
-static int check_entries(struct dense_cutter *c)
-{
-    vec_each(entry, &c->r.from->entries) {
-        const bool *needed = graph_entry_needs(&c->r.arena, c->r.from, entry);
-        bool reads = false, trains = false;
-        graph_each(node, c->r.from) {
-            reads |=
-                needed[node->id] && in_pass(c, node->id) && dense_has(c, node->id, DENSE_READS);
-            trains |= needed[node->id] && dense_has(c, node->id, DENSE_WRITER);
-        }
-        if (reads && !trains)
-            return error_set(c->r.err, ERR_DATA,
-                             "entry '%s' goes through dense layers, which with update=pass it "
-                             "would train: keep it in a graph of its own",
-                             entry->name);
-    }
-    return 0;
-}
-
 /* ---- what is in passes ---- */
-
-/* The errors that a layer hands on to what is in front of all of them. */
-static bool is_last(const struct dense_cutter *c, const struct node *node)
-{
-    bool part = false;
-    for (int i = 0; rule_is_product(node->op) && i < node->n_inputs; i++) {
-        const struct node *variable = dense_variable(c, node->inputs[i]);
-        part |= variable && c->cut[variable->id] >= 0;
-    }
-    return part && dense_has(c, node->id, DENSE_GRADIENT) && !dense_has(c, node->id, DENSE_BACK);
-}
 
 /* What is in passes, and the rows that shares are of. With update_each also what changes layers in
  * each pass: what a pass reads of their variables is what the one before has left. */
@@ -125,8 +93,16 @@ static int find_passes(struct dense_cutter *c)
     graph_each(node, c->r.from) {
         bool ends = node_has(node, OP_CHECKS) || node_attr(node, "_gradient");
         bool begins = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
-        c->facts[node->id] |= (is_last(c, node) ? DENSE_LAST : 0) | (ends ? DENSE_ENDED : 0) |
-                              (begins ? DENSE_IN : 0);
+        /* The last are the errors that a layer hands on to what is in front of all of them. */
+        bool part = false;
+        for (int i = 0; rule_is_product(node->op) && i < node->n_inputs; i++) {
+            const struct node *variable = dense_variable(c, node->inputs[i]);
+            part |= variable && c->cut[variable->id] >= 0;
+        }
+        bool is_last =
+            part && dense_has(c, node->id, DENSE_GRADIENT) && !dense_has(c, node->id, DENSE_BACK);
+        c->facts[node->id] |=
+            (is_last ? DENSE_LAST : 0) | (ends ? DENSE_ENDED : 0) | (begins ? DENSE_IN : 0);
     }
     spread_facts(c->r.from, c->r.order, c->facts,
                  (struct spread){.roots = DENSE_LAST, .fact = DENSE_ENDED});
@@ -150,8 +126,21 @@ static int find_passes(struct dense_cutter *c)
                 c->facts[from->id] |= DENSE_IN;
         }
     }
-    if (c->options->update_each && check_entries(c))
-        return c->r.err->code;
+    for (size_t i = 0; c->options->update_each && i < c->r.from->entries.n; i++) {
+        const struct entry *entry = &c->r.from->entries.items[i];
+        const bool *needed = graph_entry_needs(&c->r.arena, c->r.from, entry);
+        bool reads = false, trains = false;
+        graph_each(node, c->r.from) {
+            reads |=
+                needed[node->id] && in_pass(c, node->id) && dense_has(c, node->id, DENSE_READS);
+            trains |= needed[node->id] && dense_has(c, node->id, DENSE_WRITER);
+        }
+        if (reads && !trains)
+            return error_set(c->r.err, ERR_DATA,
+                             "entry '%s' goes through dense layers, which with update=pass it "
+                             "would train: keep it in a graph of its own",
+                             entry->name);
+    }
     graph_each_ordered(node, c->r.from, c->r.order) {
         if (in_pass(c, node->id) && !dense_has(c, node->id, DENSE_UPDATE) &&
             (node_has(node, OP_CONTROL_FLOW) ||

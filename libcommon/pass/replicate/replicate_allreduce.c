@@ -6,8 +6,6 @@
  * pieces. For gradients that cross as factors all workers' rows are gathered and multiplied, which
  * gives the sum over all rows, by rank. Initial values are the first worker's.
  */
-#include <string.h>
-
 #include "graph/access_nodes.h"
 #include "graph/op_cost.h"
 #include "graph/update_rows.h"
@@ -78,22 +76,6 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
  * While a step computes its gradients, it exchanges those of the step before, which each worker has
  * kept. Updates are a step late (Seide et al., Interspeech 2014, section 3.3), and the first one
  * uses zeros. Checkpoints contain the kept gradients. */
-
-/* Rows of tables have no fixed shape for a variable, and values that are no gradients belong to
- * their step. */
-static void begin_delay(struct replicator *r)
-{
-    node_list controls = VEC_INIT;
-    vec_each(at, &r->planned) {
-        struct exchange *x = *at;
-        x->is_delayed = x->is_gradient && !x->is_of_rows && shape_is_known(&x->output->shape);
-    }
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
-            !has(r, (int)i, FACT_AFTER))
-            vec_push_in(&r->arena, &controls, r->copy[i]);
-    r->computed = replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
-}
 
 struct edge replicate_exchanged(struct replicator *r, struct exchange *x)
 {
@@ -402,8 +384,22 @@ static void reduce_gradients(struct replicator *r)
     struct buckets *b = r->buckets = arena_alloc(&r->arena, sizeof *b);
     b->whole.is_whole = true;
     r->merged = r->reduced = -1;
-    if (r->options->delay)
-        begin_delay(r);
+    vec_each(at, &r->planned) {
+        /* Rows of tables have no fixed shape for a variable, and values that are no gradients
+         * belong to their step. */
+        struct exchange *x = *at;
+        x->is_delayed = r->options->delay && x->is_gradient && !x->is_of_rows &&
+                        shape_is_known(&x->output->shape);
+    }
+    if (r->options->delay) {
+        node_list controls = VEC_INIT;
+        for (size_t i = 0; i < r->from->nodes.n; i++)
+            if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
+                !has(r, (int)i, FACT_AFTER))
+                vec_push_in(&r->arena, &controls, r->copy[i]);
+        r->computed =
+            replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
+    }
     replicate_begin_warm_up(r);
     begin_averages(r);
     vec_each(x, &r->planned) {

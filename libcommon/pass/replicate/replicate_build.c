@@ -66,18 +66,6 @@ struct node_spec replicate_beside(struct replicator *r, const char *variable, st
     return spec;
 }
 
-struct node_spec replicate_declared(struct replicator *r, struct node_spec spec,
-                                    const struct attr *attrs, int n)
-{
-    const struct op *op = registry_find(r->to->registry, spec.op);
-    struct attr *own = arena_array(&r->arena, (size_t)n, sizeof *own);
-    spec.attrs = own;
-    for (int i = 0; i < n; i++)
-        if (op_find_attr(op, attrs[i].name) >= 0)
-            own[spec.n_attrs++] = attrs[i];
-    return spec;
-}
-
 static struct node_spec spec_of_value(struct replicator *r, enum dtype type,
                                       const struct shape *shape, const void *data)
 {

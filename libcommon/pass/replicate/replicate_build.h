@@ -23,14 +23,12 @@ struct edge replicate_add(struct replicator *r, struct node_spec spec, const cha
     __attribute__((format(printf, 3, 4)));
 
 /* Specs of nodes: with inputs and attributes; with two inputs, which may be EDGE_NONE; a spec
- * placed beside a variable; one with those of the attributes that its op declares; constants. */
+ * placed beside a variable; a constant. */
 struct node_spec replicate_spec(const char *op, const struct edge *inputs, int n_inputs,
                                 const struct attr *attrs, int n_attrs);
 struct node_spec replicate_spec_of_two(const char *op, const struct edge inputs[2]);
 struct node_spec replicate_beside(struct replicator *r, const char *variable,
                                   struct node_spec spec);
-struct node_spec replicate_declared(struct replicator *r, struct node_spec spec,
-                                    const struct attr *attrs, int n);
 struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value);
 
 /* The further arguments are the name's format and its arguments. */

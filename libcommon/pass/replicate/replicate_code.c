@@ -5,7 +5,6 @@
  * decode and average all codes, by rank. The new residual is kept after all exchanges of the step,
  * or when the push is decided, so that a step that fails, or is not counted, loses nothing.
  */
-
 #include <math.h>
 #include <string.h>
 
@@ -128,28 +127,6 @@ struct edge replicate_keep(struct replicator *r, const struct exchange *x,
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
     return replicate_node(r, "ApplyResidual", inputs, 4, x->coded->attrs, 5, "%s/%s", x->node->name,
                           suffix);
-}
-
-/* Codes a value made from the gradient; `residual` keeps the loss. */
-static struct coded_gradient *code_value(struct replicator *r, struct exchange *x,
-                                         struct edge value, struct edge residual)
-{
-    const struct replicate_code *code = &r->options->code;
-    const struct shape *shape = &x->output->shape;
-    int64_t group = group_of(r, shape);
-    const struct coded_gradient coded = {.own = {.value = value, .residual = residual},
-                                         .is_shared_out = is_shared_out(r),
-                                         .groups = shape_count(shape) / group,
-                                         .attrs = {{"code", attr_string(code->name)},
-                                                   {"group", attr_int(group)},
-                                                   {"bits", attr_int(code->bits)},
-                                                   {"threshold", attr_float(code->threshold)},
-                                                   {"keep", attr_int(kept_of(r, group))}}};
-    x->coded = arena_copy(&r->arena, &coded, sizeof coded);
-    x->coded->own.first = replicate_number(r, INT64, 0, "%s/first", x->node->name);
-    x->coded->own.code =
-        replicate_quantize(r, x, replicate_text(r, x->node->name, "code"), &x->coded->own);
-    return x->coded;
 }
 
 /* ---- among workers ---- */
@@ -286,8 +263,20 @@ static void send_code(struct replicator *r, struct exchange *x)
     /* The residual begins at zero. */
     struct edge residual = x->push ? replicate_local(r, kept, FLOAT32, shape)
                                    : replicate_kept(r, kept, PER_WORKER_SUM, FLOAT32, shape);
-    struct coded_gradient *coded = code_value(r, x, value, residual);
-    struct edge code = coded->own.code;
+    const struct replicate_code *options = &r->options->code;
+    int64_t group = group_of(r, shape);
+    const struct coded_gradient new = {.own = {.value = value, .residual = residual},
+                                       .is_shared_out = is_shared_out(r),
+                                       .groups = shape_count(shape) / group,
+                                       .attrs = {{"code", attr_string(options->name)},
+                                                 {"group", attr_int(group)},
+                                                 {"bits", attr_int(options->bits)},
+                                                 {"threshold", attr_float(options->threshold)},
+                                                 {"keep", attr_int(kept_of(r, group))}}};
+    struct coded_gradient *coded = x->coded = arena_copy(&r->arena, &new, sizeof new);
+    coded->own.first = replicate_number(r, INT64, 0, "%s/first", name);
+    struct edge code = coded->own.code =
+        replicate_quantize(r, x, replicate_text(r, name, "code"), &coded->own);
     if (x->push)
         vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
     else

@@ -2,8 +2,6 @@
  *
  * Gradients that are multiplied from all workers' factors, by each worker or by the shard.
  */
-#include <string.h>
-
 #include "graph/group.h"
 #include "graph/index_rule.h"
 #include "graph/worker_attr.h"
@@ -143,28 +141,6 @@ static struct cost_sum price(const struct replicator *r, const struct exchange *
                              l.ns + q.ns - way.latency + replicate_workers_ns(r, products)};
 }
 
-/* The product of all workers' factors, beside the variable or on the worker. */
-static struct edge multiply_rows(struct replicator *r, const struct exchange *x)
-{
-    const char *variable = x->push ? x->push->variable : NULL;
-    const struct node *product = x->product;
-    const char *name = replicate_text(r, x->node->name, "product");
-    if (!variable)
-        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
-    struct node_spec spec = {
-        .name = rewrite_free_name(r->from, r->to, name),
-        .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
-    /* Attributes are the product's, with the group of the variable, if there is one. */
-    const struct copy_rules rules = {.from = r->from, .to = r->to};
-    struct attr group[] = {{.name = NULL}, {.name = NULL}};
-    if (variable)
-        group[0] = group_attr(&r->to->arena, variable);
-    spec.attrs = copy_attrs(&rules, product, 0, group, &spec.n_attrs);
-    const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
-    pass_note(r->options->pass, made->name, made->device);
-    return (struct edge){made->id, 0};
-}
-
 /* Among workers layers with the same input share a factor: the first that has it sends it. */
 static const struct exchange *sender(const struct replicator *r, const struct exchange *x, int i)
 {
@@ -193,7 +169,24 @@ static void take_factors(struct replicator *r, struct exchange *x)
 {
     for (int i = 0; i < 2; i++)
         x->factors[i] = sender(r, x, i)->factors[i];
-    x->got = multiply_rows(r, x);
+    /* On the worker, or beside the variable. */
+    const char *variable = x->push ? x->push->variable : NULL;
+    const struct node *product = x->product;
+    const char *name = replicate_text(r, x->node->name, "product");
+    if (!variable)
+        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
+    struct node_spec spec = {
+        .name = rewrite_free_name(r->from, r->to, name),
+        .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
+    /* Attributes are the product's, with the group of the variable, if there is one. */
+    const struct copy_rules rules = {.from = r->from, .to = r->to};
+    struct attr group[] = {{.name = NULL}, {.name = NULL}};
+    if (variable)
+        group[0] = group_attr(&r->to->arena, variable);
+    spec.attrs = copy_attrs(&rules, product, 0, group, &spec.n_attrs);
+    const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
+    pass_note(r->options->pass, made->name, made->device);
+    x->got = replicate_out(made->id);
 }
 
 const struct technique replicate_factors = {.name = "factors",

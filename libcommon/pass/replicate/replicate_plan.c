@@ -148,10 +148,9 @@ static int choose_schedule(struct replicator *r)
         if ((kind == SCHEDULE_TWO_LEVEL && !has_two_levels(r, n)) || n > SCHEDULE_MEMBERS_MAX ||
             cost_schedule(&query, bytes, &costs[kind], &ignored))
             costs[kind].ns = INFINITY;
-    }
-    for (int kind = SCHEDULE_DIRECT; options->schedules && kind <= SCHEDULE_TWO_LEVEL; kind++)
-        if (costs[kind].ns < costs[r->schedule].ns)
+        if (options->schedules && costs[kind].ns < costs[r->schedule].ns)
             r->schedule = (enum schedule_kind)kind;
+    }
     for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL && bytes > 0; kind++)
         if (costs[kind].ns < INFINITY)
             replicate_explain(options, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s",

@@ -21,6 +21,19 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"
 
+/* Returns the spec with those of the attributes that its op declares. */
+static struct node_spec declared(struct replicator *r, struct node_spec spec,
+                                 const struct attr *attrs, int n)
+{
+    const struct op *op = registry_find(r->to->registry, spec.op);
+    struct attr *own = arena_array(&r->arena, (size_t)n, sizeof *own);
+    spec.attrs = own;
+    for (int i = 0; i < n; i++)
+        if (op_find_attr(op, attrs[i].name) >= 0)
+            own[spec.n_attrs++] = attrs[i];
+    return spec;
+}
+
 /* Returns whether a worker has private state. */
 static bool has_states(const struct replicator *r)
 {
@@ -42,7 +55,7 @@ int replicate_clock(struct replicator *r, const char *name, struct node_spec spe
         {"keeps", attr_bool(has_states(r))},
         {"drives", attr_bool(drives)},
         {"entry", attr_string(drives ? "" : "update")}};
-    spec = replicate_declared(r, spec, attrs, sizeof attrs / sizeof *attrs);
+    spec = declared(r, spec, attrs, sizeof attrs / sizeof *attrs);
     spec.device = CLOCK_DEVICE;
     return replicate_add(r, spec, "%s", name).node;
 }
@@ -65,8 +78,6 @@ static int count_steps(struct replicator *r)
     struct edge zero = replicate_number(r, INT64, 0, "clock/count/zero");
     struct edge one = replicate_number(r, INT64, 1, "clock/count/one");
     struct edge next = replicate_op(r, "Add", count, one, "clock/count/next");
-    if (r->err->code)
-        return r->err->code;
     if (r->options->fetch > 1)
         r->own->fetches = add_due(r, "clock/fetches", count, r->options->fetch);
     if (r->steps > 1)
@@ -316,11 +327,6 @@ static int keep_locals(struct replicator *r)
  * if the push counts, else the whole. So the journal has the sum that was coded, and a worker that
  * recovers codes it again. */
 
-static bool has_journal(const struct replicator *r)
-{
-    return !r->err->code && graph_node(r->to, r->join)->n_inputs > 0;
-}
-
 static const struct node *state_variable(const struct replicator *r, const struct own_state *state)
 {
     return graph_node(r->to, state->variable.node);
@@ -341,7 +347,7 @@ static struct edge add_of(struct replicator *r, const struct own_state *state, c
                              .n_inputs = edge_exists(value),
                              .controls = &after,
                              .n_controls = after >= 0};
-    spec = replicate_declared(r, spec, attrs, 4);
+    spec = declared(r, spec, attrs, 4);
     if (str_starts(op, "WorkerValue"))
         spec = replicate_beside(r, state->of->variable->name, spec);
     return replicate_add(r, spec, "%s/%s", variable->name, suffix);
@@ -351,8 +357,6 @@ static void write_journal(struct replicator *r, int push)
 {
     node_list written = VEC_INIT;
     int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
-    if (!has_journal(r))
-        return;
     if (edge_exists(r->own->fires)) {
         struct edge due = replicate_when(r, r->own->fires, r->own->fires, "journal/Switch");
         pushes = replicate_op(r, "Identity", due, EDGE_NONE, "journal/pushes").node;
@@ -373,24 +377,6 @@ static void write_journal(struct replicator *r, int push)
     const struct node_spec commit = {
         .op = "JournalCommit", .controls = after, .n_controls = 1 + (pushes >= 0)};
     replicate_wait(r, replicate_out(push), replicate_add(r, commit, "journal/commit").node);
-}
-
-/* Returns a node that is dead unless a joining worker begins with its journal, and sets one that is
- * dead if it does; -1: there is no journal. */
-static int begin_journal(struct replicator *r, int *shards)
-{
-    if (!has_journal(r))
-        return -1;
-    struct edge own = {r->join, 4};
-    struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
-    struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
-    struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
-    *shards = replicate_op(r, "Identity", from, EDGE_NONE, "journal/own/no").node;
-    struct edge yes =
-        replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes");
-    replicate_wait(r, yes, begin.node);
-    replicate_also(r, &r->joined, begin);
-    return yes.node;
 }
 
 /* The worker begins with the shards' copy of the state, or its journal's. */
@@ -426,8 +412,21 @@ static void begin_state(struct replicator *r, const struct own_state *state, int
 static int keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
-    write_journal(r, push);
-    int shards = r->join, journal = begin_journal(r, &shards);
+    int shards = r->join, journal = -1;
+    if (!r->err->code && graph_node(r->to, r->join)->n_inputs) {
+        /* `journal` is dead unless a joining worker begins with its journal, `shards` if it does.
+         */
+        const struct edge own = {r->join, 4}, joined[] = {{r->join, 2}, {r->join, 1}, own};
+        write_journal(r, push);
+        struct edge begin = replicate_node(r, "JournalBegin", joined, 3, NULL, 0, "journal/begin");
+        struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
+        shards = replicate_op(r, "Identity", from, EDGE_NONE, "journal/own/no").node;
+        struct edge yes =
+            replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes");
+        replicate_wait(r, yes, begin.node);
+        replicate_also(r, &r->joined, begin);
+        journal = yes.node;
+    }
     for (size_t i = 0; i < r->own->states.n && !r->err->code; i++) {
         const struct own_state *state = &r->own->states.items[i];
         begin_state(r, state, shards, journal);

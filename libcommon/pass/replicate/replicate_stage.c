@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/device_name.h"
 #include "graph/op_cost.h"
 #include "pass/replicate/replicate_plan.h"

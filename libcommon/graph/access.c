@@ -18,9 +18,9 @@ struct option {
 struct adder {
     struct access_rule *rule;
     const struct access_graph *graph;
-    struct access_successors users;   /* by access: nodes */
-    struct access_successors entries; /* by vertex of a loop: its Enters, as vertices */
-    access_edge_vec edges;            /* between vertices: the fixed ones, then options */
+    struct successors users;   /* by access: nodes */
+    struct successors entries; /* by vertex of a loop: its Enters, as vertices */
+    arc_vec edges;             /* between vertices: the fixed ones, then options */
     VEC(struct option) options;
     bool *copied; /* by read */
     int *told[2]; /* by vertex of a loop: the last write with an edge to it, or from it */
@@ -83,7 +83,7 @@ static void find_around(const struct adder *a, const struct access_family *famil
 
 /* Adds an edge between a write and another node, whichever is first. Several nodes of a loop in a
  * row share one edge to the loop, or from it. */
-static void order_with_write(struct adder *a, access_edge_vec *edges, int from, int to, int write)
+static void order_with_write(struct adder *a, arc_vec *edges, int from, int to, int write)
 {
     int other = write == from ? to : from, v = vertex_of(a, other);
     int *told = &a->told[other == to][v];
@@ -91,7 +91,7 @@ static void order_with_write(struct adder *a, access_edge_vec *edges, int from, 
     if (v == vertex_of(a, write) || (is_loop && *told == write + 1))
         return;
     *told = write + 1;
-    vec_push(edges, ((struct access_edge){from, to}));
+    vec_push(edges, ((struct arc){from, to}));
 }
 
 /* Returns the vertex of the loop that an Enter enters; -1: the node enters none. */
@@ -99,7 +99,7 @@ static int entered(const struct adder *a, int node)
 {
     const struct access_level *level = &a->rule->level;
     int loop = a->graph->enters[node], v = level->vertex[node];
-    const struct access_successors *next = &level->next;
+    const struct successors *next = &level->next;
     for (int e = loop && v >= 0 ? next->first[v] : 0; loop && v >= 0 && e < next->first[v + 1]; e++)
         if (a->graph->frame[level->node[next->to[e]]] != level->frame)
             return next->to[e];
@@ -110,14 +110,14 @@ static int entered(const struct adder *a, int node)
  * enters the loop. */
 static void fix(struct adder *a, int from, int to)
 {
-    vec_push(&a->edges, ((struct access_edge){from, to}));
+    vec_push(&a->edges, ((struct arc){from, to}));
     for (int i = a->entries.first[to]; i < a->entries.first[to + 1]; i++)
-        vec_push(&a->edges, ((struct access_edge){from, a->entries.to[i]}));
+        vec_push(&a->edges, ((struct arc){from, a->entries.to[i]}));
 }
 
 static void add_option(struct adder *a, int from, int to, int read, int wish)
 {
-    vec_push(&a->edges, ((struct access_edge){from, to}));
+    vec_push(&a->edges, ((struct arc){from, to}));
     vec_push(&a->options, ((struct option){read, wish}));
 }
 
@@ -126,16 +126,14 @@ static void index_users(struct adder *a)
 {
     const struct access_graph *graph = a->graph;
     struct arena *memory = &a->rule->memory;
-    access_edge_vec entries = VEC_INIT;
+    arc_vec entries = VEC_INIT;
     for (int i = 0; graph->enters && i < graph->n; i++) {
         int loop = entered(a, i);
         if (loop >= 0)
-            vec_push(&entries, ((struct access_edge){loop, vertex_of(a, i)}));
+            vec_push(&entries, ((struct arc){loop, vertex_of(a, i)}));
     }
-    a->users = access_successors(memory, graph->accesses.n,
-                                 (const access_edge_vec *[]){&graph->users, NULL});
-    a->entries =
-        access_successors(memory, (size_t)a->rule->n, (const access_edge_vec *[]){&entries, NULL});
+    a->users = successors_new(memory, graph->accesses.n, (const arc_vec *[]){&graph->users, NULL});
+    a->entries = successors_new(memory, (size_t)a->rule->n, (const arc_vec *[]){&entries, NULL});
     vec_release(&entries);
 }
 
@@ -210,7 +208,7 @@ static void choose_options(struct adder *a)
     }
     int *component = access_find_components(a->rule, &a->edges);
     for (size_t i = 0; i < a->options.n; i++) {
-        const struct access_edge *edge = &a->edges.items[n_fixed + i];
+        const struct arc *edge = &a->edges.items[n_fixed + i];
         const struct option *option = &a->options.items[i];
         if (component[edge->from] != component[edge->to])
             continue;

@@ -31,12 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/error.h"
-#include "base/vec.h"
-
-struct access_edge {
-    int from, to;
-};
+#include "graph/topology.h"
 
 struct access {
     int variable; /* equal if and only if the variable is the same */
@@ -60,8 +55,6 @@ struct access_condition {
     int parent; /* an outer condition, which holds as well; -1: none */
 };
 
-typedef VEC(struct access_edge) access_edge_vec;
-
 /* The nodes to be ordered, which are numbers below n. */
 struct access_graph {
     int n;
@@ -73,11 +66,11 @@ struct access_graph {
     const int *condition;       /* by node: that it runs under in its frame; -1: always; or NULL */
     const int *frame_condition; /* by frame: the one that the loop runs under in its parent */
     VEC(struct access_condition) conditions;
-    access_edge_vec edges;  /* data and control, without those from an iteration to the next */
-    access_edge_vec wishes; /* no part of a path; followed unless they close a cycle */
+    arc_vec edges;  /* data and control, without those from an iteration to the next */
+    arc_vec wishes; /* no part of a path; followed unless they close a cycle */
     VEC(struct access) accesses;
-    access_edge_vec users; /* from a read, which is an access, to other nodes that look at the same
-                            * memory */
+    arc_vec users; /* from a read, which is an access, to other nodes that look at the same
+                    * memory */
     access_place_vec
         places; /* of all accesses of a variable in a frame, or of none: then paths decide */
 };
@@ -91,8 +84,8 @@ struct access_copy {
  * through a branch that is not taken does not hold back the Merge after it.) An end inside a loop
  * stands for the whole loop where the other end is outside. */
 struct access_order {
-    access_edge_vec follows; /* from a write to the next one, and to the reads between them */
-    access_edge_vec edges;   /* from reads, and users, to the write that follows */
+    arc_vec follows; /* from a write to the next one, and to the reads between them */
+    arc_vec edges;   /* from reads, and users, to the write that follows */
     VEC(struct access_copy) copies;
     VEC(int) refused;        /* wishes that are not followed */
     access_place_vec places; /* for parts of the graph, which might find other places */

@@ -8,28 +8,9 @@
 
 typedef VEC(int) int_vec;
 
-struct access_successors access_successors(struct arena *memory, size_t n,
-                                           const access_edge_vec *const *arrays)
-{
-    size_t n_edges = 0;
-    for (int k = 0; arrays[k]; k++)
-        n_edges += arrays[k]->n;
-    struct access_successors s = {.first = arena_array(memory, n + 2, sizeof *s.first),
-                                  .to = arena_array(memory, n_edges + 1, sizeof *s.to)};
-    for (int k = 0; arrays[k]; k++)
-        vec_each(edge, arrays[k])
-            s.first[edge->from + 2]++;
-    for (size_t v = 2; v <= n; v++)
-        s.first[v] += s.first[v - 1];
-    for (int k = 0; arrays[k]; k++)
-        vec_each(edge, arrays[k])
-            s.to[s.first[edge->from + 1]++] = edge->to;
-    return s;
-}
-
 struct component_walk { /* Tarjan 1972, with a stack of its own */
     int *component;     /* -1: not known yet */
-    struct access_successors next;
+    struct successors next;
     int *index, *low, *at; /* index: 0 is new; at: the next successor to look at */
     int_vec path, open;
     int n_seen, n_components;
@@ -70,12 +51,12 @@ static void walk_from(struct component_walk *w, int start)
     }
 }
 
-int *access_find_components(struct access_rule *rule, const access_edge_vec *more)
+int *access_find_components(struct access_rule *rule, const arc_vec *more)
 {
-    const access_edge_vec *all[] = {&rule->level.edges, &rule->edges, more, NULL};
+    const arc_vec *all[] = {&rule->level.edges, &rule->edges, more, NULL};
     size_t n = (size_t)rule->n;
     struct component_walk w = {.component = arena_array(&rule->memory, n + 1, sizeof *w.component),
-                               .next = access_successors(&rule->memory, n, all),
+                               .next = successors_new(&rule->memory, n, all),
                                .index = arena_array(&rule->memory, 3 * n + 1, sizeof *w.index)};
     memset(w.component, -1, n * sizeof *w.component);
     w.low = w.index + n;

@@ -59,29 +59,6 @@ bool access_level_excludes(const struct access_level *level, int a, int b)
 
 /* ---- vertices and edges ---- */
 
-static void find_order(struct access_level *level)
-{
-    const struct access_successors *next = &level->next;
-    int n = level->n, done = 0, last = n;
-    int *pending = arena_array(&level->memory, (size_t)n, sizeof *pending);
-    level->order = arena_array(&level->memory, (size_t)n + 1, sizeof *level->order);
-    for (size_t i = 0; i < level->edges.n; i++)
-        pending[level->edges.items[i].to]++;
-    for (int v = 0; v < n; v++)
-        if (!pending[v])
-            level->order[done++] = v;
-    for (int at = 0; at < done; at++)
-        for (int e = next->first[level->order[at]]; e < next->first[level->order[at] + 1]; e++)
-            if (!--pending[next->to[e]])
-                level->order[done++] = next->to[e];
-    for (int v = 0; v < n; v++)
-        if (pending[v])
-            level->order[--last] = v;
-    level->place = arena_array(&level->memory, (size_t)n + 1, sizeof *level->place);
-    for (int i = 0; i < n; i++)
-        level->place[level->order[i]] = i;
-}
-
 void access_level_init(struct access_level *level, const struct access_graph *graph, int frame)
 {
     *level = (struct access_level){.graph = graph, .frame = frame, .memory = ARENA_INIT};
@@ -105,16 +82,18 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
             level->vertex[i] = loop[place];
         }
     }
-    const access_edge_vec *all = &level->graph->edges;
+    const arc_vec *all = &level->graph->edges;
     for (size_t i = 0; i < all->n; i++) {
-        struct access_edge edge = {level->vertex[all->items[i].from],
-                                   level->vertex[all->items[i].to]};
+        struct arc edge = {level->vertex[all->items[i].from], level->vertex[all->items[i].to]};
         if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
             vec_push(&level->edges, edge);
     }
-    level->next = access_successors(&level->memory, (size_t)level->n,
-                                    (const access_edge_vec *[]){&level->edges, NULL});
-    find_order(level);
+    level->next =
+        successors_new(&level->memory, (size_t)level->n, (const arc_vec *[]){&level->edges, NULL});
+    level->order = arena_array(&level->memory, (size_t)level->n + 1, sizeof *level->order);
+    level->place = arena_array(&level->memory, (size_t)level->n + 1, sizeof *level->place);
+    for (int i = successors_order(&level->next, level->order, level->place); i < level->n; i++)
+        level->place[level->order[i]] = i;
 }
 
 void access_level_release(struct access_level *level)

@@ -94,7 +94,7 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
     for (int k = 0; k < node->n_inputs; k++) {
         const struct node *from = graph_node(graph, node->inputs[k].node);
         if (!(node_is(from, "NextIteration") && node_is(node, "Merge")))
-            vec_push(&accesses->edges, ((struct access_edge){from->id, node->id}));
+            vec_push(&accesses->edges, ((struct arc){from->id, node->id}));
         struct access access = {.variable = access_variable_at(graph, variables, node->inputs[k]),
                                 .node = node->id,
                                 .input = k,
@@ -104,7 +104,7 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
             vec_push(&accesses->accesses, access);
     }
     for (int k = 0; k < node->n_controls; k++)
-        vec_push(&accesses->edges, ((struct access_edge){node->controls[k], node->id}));
+        vec_push(&accesses->edges, ((struct arc){node->controls[k], node->id}));
 }
 
 #define SLOTS_MAX 1024 /* of a predicate */

@@ -12,23 +12,15 @@
 
 #define ACCESS_BATCH 64
 
-/* Edges by producer: those of vertex v lead to to[first[v]] to to[first[v + 1]], in their order in
- * the arrays, of which the last is NULL. In the arena's memory. */
-struct access_successors {
-    int *first, *to;
-};
-struct access_successors access_successors(struct arena *memory, size_t n,
-                                           const access_edge_vec *const *arrays);
-
 struct access_level {
     const struct access_graph *graph;
     int frame, n; /* n: vertices */
     int *vertex;  /* by node; -1: it is not in the frame */
     int *node;    /* by vertex: one of its nodes */
-    access_edge_vec edges;
-    struct access_successors next; /* by vertex */
-    int *order;                    /* vertices in topological order; those on a cycle come last */
-    int *place;                    /* by vertex: its index in `order` */
+    arc_vec edges;
+    struct successors next; /* by vertex */
+    int *order;             /* vertices in topological order; those on a cycle come last */
+    int *place;             /* by vertex: its index in `order` */
     struct arena memory;
 };
 
@@ -80,8 +72,8 @@ struct access_rule {
     VEC(struct access_family) families;
     VEC(struct access_kind) kinds;
     VEC(struct access_group) groups;
-    access_edge_vec edges; /* of the rule, between vertices */
-    int *position;         /* by vertex, in an order of all edges; -1: on a cycle or after one */
+    arc_vec edges; /* of the rule, between vertices */
+    int *position; /* by vertex, in an order of all edges; -1: on a cycle or after one */
     struct arena memory;
 };
 
@@ -120,6 +112,6 @@ static inline bool access_may_copy(const struct access_rule *rule, const struct 
 int access_sort(struct access_rule *rule, struct error *err);
 
 /* access_component.c: by vertex, equal for strongly connected ones. In the rule's memory. */
-int *access_find_components(struct access_rule *rule, const access_edge_vec *more);
+int *access_find_components(struct access_rule *rule, const arc_vec *more);
 
 #endif

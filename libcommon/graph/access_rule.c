@@ -7,7 +7,7 @@
 
 static void add_edge(struct access_rule *rule, int from, int to)
 {
-    vec_push(&rule->edges, ((struct access_edge){from, to}));
+    vec_push(&rule->edges, ((struct arc){from, to}));
 }
 
 static int vertex_of(const struct access_rule *rule, const struct access *access)

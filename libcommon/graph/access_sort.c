@@ -13,7 +13,7 @@ typedef VEC(int) int_vec;
 
 struct sorter {
     struct access_rule *rule;
-    struct access_successors next;
+    struct successors next;
     int *pending; /* by vertex */
     int n_placed;
     int_vec ready;       /* vertices that do not write */
@@ -60,56 +60,33 @@ static void print_vertex(const struct sorter *s, int v, struct str *text)
     str_printf(text, "'%s' reads", names[access_read_at(rule, read)->node]);
 }
 
-/* Returns a predecessor of the vertex that was not placed either. */
-static int find_before(const struct sorter *s, int v)
-{
-    for (int from = 0; from < s->rule->n; from++)
-        for (int e = s->next.first[from]; e < s->next.first[from + 1]; e++)
-            if (s->next.to[e] == v && s->rule->position[from] < 0)
-                return from;
-    return v;
-}
-
-/* Goes back from a vertex that was not placed until a vertex repeats: that is a cycle. */
 static int fail(const struct sorter *s, struct error *err)
 {
     struct str text = STR_INIT;
-    int_vec path = VEC_INIT;
-    char *met = mem_alloc((size_t)s->rule->n + 1);
-    int v = 0, last;
-    while (s->rule->position[v] >= 0)
-        v++;
-    for (; !met[v]; v = find_before(s, v)) {
-        met[v] = 1;
-        vec_push(&path, v);
-    }
-    print_vertex(s, v, &text);
-    last = v;
-    for (size_t i = path.n; i-- > 0 && text.n < 200;) {
+    int n = s->rule->level.n;
+    int *cycle = mem_array((size_t)s->rule->n, sizeof *cycle);
+    int i = successors_cycle(&s->next, s->rule->position, cycle), last = cycle[0];
+    print_vertex(s, last, &text);
+    for (; i > 0 && text.n < 200; last = cycle[i]) {
         /* The first vertex that is met of a group stands for the whole group. */
-        int n = s->rule->level.n;
-        if (path.items[i] < n || last < n || (path.items[i] - n) / 3 != (last - n) / 3) {
+        if (cycle[--i] < n || last < n || (cycle[i] - n) / 3 != (last - n) / 3) {
             str_append(&text, " before ");
-            print_vertex(s, path.items[i], &text);
+            print_vertex(s, cycle[i], &text);
         }
-        last = path.items[i];
-        if (last == v)
-            break;
     }
     error_set(err, ERR_DATA, "reads and writes of variables contradict each other: %s",
               str_text(&text));
     str_release(&text);
-    vec_release(&path);
-    mem_free(met);
+    mem_free(cycle);
     return err->code;
 }
 
 int access_sort(struct access_rule *rule, struct error *err)
 {
-    const access_edge_vec *edges[] = {&rule->level.edges, &rule->edges, NULL};
+    const arc_vec *edges[] = {&rule->level.edges, &rule->edges, NULL};
     struct arena *memory = &rule->memory;
     size_t n = (size_t)rule->n;
-    struct sorter s = {.rule = rule, .next = access_successors(memory, n, edges)};
+    struct sorter s = {.rule = rule, .next = successors_new(memory, n, edges)};
     rule->position = arena_array(memory, n + 1, sizeof *rule->position);
     memset(rule->position, -1, n * sizeof *rule->position);
     s.pending = arena_array(memory, 3 * n + 1, sizeof *s.pending);

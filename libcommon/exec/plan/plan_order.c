@@ -130,7 +130,7 @@ static void add_user(struct order *o, const struct use *use)
     for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
         const struct access *access = &o->graph.accesses.items[i];
         if (!access->write && access->variable == use->variable->id)
-            vec_push(&o->graph.users, ((struct access_edge){i, use->item}));
+            vec_push(&o->graph.users, ((struct arc){i, use->item}));
     }
 }
 
@@ -198,7 +198,7 @@ static void describe(struct order *o)
         names[i] = items[i].name;
         for (struct before b = {0}; !items[i].removed && plan_next_before(o->plan, i, &b);)
             if (!items[b.item].removed)
-                vec_push(&o->graph.edges, ((struct access_edge){b.item, i}));
+                vec_push(&o->graph.edges, ((struct arc){b.item, i}));
     }
     vec_each(wish, &o->plan->wishes) {
         vec_push(&o->graph.wishes, *wish);
@@ -255,7 +255,7 @@ static void add_copy(struct plan *plan, const struct access *read, const struct 
     put_after(plan, around->before, id);
 }
 
-static void add_orders(struct plan *plan, const access_edge_vec *edges)
+static void add_orders(struct plan *plan, const arc_vec *edges)
 {
     vec_each(edge, edges) {
         if (edge->to >= 0)

@@ -310,7 +310,7 @@ static void bind_after(struct plan *plan)
             const struct node *named = graph_find(plan->graph, names->strings[k]);
             int before = named ? plan->item_of[named->id] : -1;
             if (before >= 0 && before != i && !plan->items.items[before].removed)
-                vec_push_in(&plan->memory, &plan->wishes, ((struct access_edge){before, i}));
+                vec_push_in(&plan->memory, &plan->wishes, ((struct arc){before, i}));
         }
         for (int k = 0; node && k < node->n_inputs + node->n_controls; k++)
             follow_variable(plan, i, node_dependency(node, k).node);

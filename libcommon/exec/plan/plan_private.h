@@ -39,7 +39,7 @@ struct plan {
     bool *may_be_absent; /* by node: a constant of a loop or a branch */
     int *looked_at;      /* by node: the last search for controls that visited it */
     int n_looks;
-    access_edge_vec wishes; /* orders to be kept where they close no cycle */
+    arc_vec wishes; /* orders to be kept where they close no cycle */
     int *order,
         n_order; /* items with a fixed order, as they run: the whole plan's, then loop by loop */
     int n_feeds, n_fetches;

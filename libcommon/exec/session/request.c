@@ -187,7 +187,7 @@ static void describe_access(struct moments *m, const struct node *node)
     const struct node *send = join_send_of(m->graph, node);
     access_add_node(&m->access, m->graph, m->variable, node);
     if (send)
-        vec_push(&m->access.edges, ((struct access_edge){send->id, node->id}));
+        vec_push(&m->access.edges, ((struct arc){send->id, node->id}));
     if (node_round(node) == ROUND_COMMIT)
         add_commit(m, node);
     for (int k = 0; k < node->n_inputs; k++) {

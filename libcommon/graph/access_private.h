@@ -10,8 +10,6 @@
 #include "base/arena.h"
 #include "graph/access.h"
 
-#define ACCESS_BATCH 64
-
 struct access_level {
     const struct access_graph *graph;
     int frame, n; /* n: vertices */
@@ -21,20 +19,7 @@ struct access_level {
     struct successors next; /* by vertex */
     int *order;             /* vertices in topological order; those on a cycle come last */
     int *place;             /* by vertex: its index in `order` */
-    struct arena memory;
 };
-
-void access_level_init(struct access_level *level, const struct access_graph *graph, int frame);
-void access_level_release(struct access_level *level);
-/* Sets bit i of reached[v], for vertices v up to place `last` of `order`, if a path leads to v from
- * another vertex from[i], i < n <= ACCESS_BATCH. Returns false, and sets nothing, if no such path
- * can exist because every from[i] lies at `last` or later. */
-bool access_level_reach(const struct access_level *level, const int *from, int n, int last,
-                        uint64_t *reached);
-/* Returns whether two nodes never both run in one iteration of the frame; the condition that a node
- * runs under. */
-bool access_level_excludes(const struct access_level *level, int a, int b);
-int access_level_condition(const struct access_level *level, int node);
 
 /* ---- families: the accesses of one variable in a level ---- */
 
@@ -67,8 +52,9 @@ struct access_rule {
     int n;               /* number of vertices: those of the level, then of groups */
     int *place;          /* by access: struct access_place of the frame; 0: unknown */
     int *reads, *writes; /* accesses, family after family */
-    int *count;          /* by read: how many writes have a path to it */
-    int *group;          /* by read */
+    int n_reads, n_writes;
+    int *count; /* by read: how many writes have a path to it */
+    int *group; /* by read */
     VEC(struct access_family) families;
     VEC(struct access_kind) kinds;
     VEC(struct access_group) groups;
@@ -83,12 +69,6 @@ struct access_rule {
 bool access_rule_init(struct access_rule *rule, const struct access_graph *graph, int frame,
                       int *code, struct error *err);
 void access_rule_release(struct access_rule *rule);
-
-/* access_family.c: finds and sorts the accesses; sets *n_reads to the number of reads. */
-void access_find_families(struct access_rule *rule, bool all, int *n_reads);
-/* access_count.c: counts; then groups. */
-void access_count(struct access_rule *rule, int n_reads);
-int access_find_groups(struct access_rule *rule, struct error *err);
 
 static inline const struct access *access_read_at(const struct access_rule *rule, int read)
 {
@@ -107,11 +87,11 @@ static inline bool access_may_copy(const struct access_rule *rule, const struct 
     return read->copies && !rule->level.frame && !(graph->frame && graph->frame[read->node]);
 }
 
-/* access_sort.c: sets positions to one topological order of all edges, in which writes come as late
+/* access_sort.c: set positions to one topological order of all edges, in which writes come as late
  * as possible, ties by name. ERR_DATA, naming the nodes of a cycle. */
 int access_sort(struct access_rule *rule, struct error *err);
 
-/* access_component.c: by vertex, equal for strongly connected ones. In the rule's memory. */
+/* By vertex, equal for strongly connected ones. In the rule's memory. */
 int *access_find_components(struct access_rule *rule, const arc_vec *more);
 
 #endif

@@ -52,9 +52,4 @@ int graph_assemble(const struct registry *registry, struct raw_graph *raw, struc
  * known. */
 int graph_check_rounds(const struct graph *graph, struct error *err);
 
-/* ERR_DATA naming the node for a loop in which a node waits for a value that not every iteration
- * has, whose condition depends on an inner branch, or whose start depends on its own result. */
-struct frames;
-int graph_check_loops(const struct graph *graph, const struct frames *frames, struct error *err);
-
 #endif

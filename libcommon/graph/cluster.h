@@ -55,9 +55,6 @@ struct cluster_end {
     int host; /* -1: `job` and `index` apply */
 };
 
-/* Returns whether the end includes the task. */
-bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *task);
-
 struct cluster_link {
     struct cluster_end a, b; /* both directions */
     double bandwidth;        /* bytes a second */

@@ -193,6 +193,9 @@ void graph_set_assigned(struct graph *graph, struct node *node, const char *devi
 /* "base", "base_1", "base_2", ...: the first that is not taken. In the graph's arena. */
 const char *graph_unique_name(struct graph *graph, const char *base);
 bool graph_name_valid(const char *name);
+/* Returns the first of BASE, BASE.1, BASE.2, ... that is no prefix of the name of any node or
+ * alias: `base` itself, or a text in the arena. For the names that a pass makes. */
+const char *graph_free_prefix(struct arena *arena, const struct graph *graph, const char *base);
 
 void graph_add_entry(struct graph *graph, const char *name, const struct edge *edges, int n);
 const struct entry *graph_entry(const struct graph *graph, const char *name); /* NULL: none */

@@ -219,6 +219,8 @@ struct op {
 };
 
 int op_find_attr(const struct op *op, const char *name); /* index, or -1 */
+/* Sets ERR_DATA: the op declares no attribute of this name. */
+int op_unknown_attr(const struct op *op, const char *name, struct error *err);
 
 /* ---- registry: ops from one or more tables ---- */
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/bind.h"
 #include "graph/marks.h"
 #include "graph/text.h"
 
@@ -146,7 +145,7 @@ const char *text_parse_attr(struct arena *arena, const char *text, const struct 
     } else if (kind == ATTR_NONE) {
         int index = op_find_attr(op, attr->name);
         if (index < 0) {
-            bind_unknown_attr(op, attr->name, err);
+            op_unknown_attr(op, attr->name, err);
             return NULL;
         }
         kind = op->attrs[index].kind;

@@ -16,7 +16,6 @@
 #include "graph/group.h"
 #include "graph/index_rule.h"
 #include "graph/infer.h"
-#include "graph/prefix.h"
 #include "pass/cut.h"
 
 enum grid_role {

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "graph/group.h"
 #include "graph/infer.h"
-#include "graph/prefix.h"
 #include "pass/part/part.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice_private.h"

@@ -9,7 +9,6 @@
 #include "graph/build.h"
 #include "graph/group.h"
 #include "graph/infer.h"
-#include "graph/prefix.h"
 #include "ops/ops.h"
 
 /* A table of one op, as a user's shared object would bring it. */

@@ -18,7 +18,9 @@ struct raw_node {
     const char *device, *assigned, *file; /* NULL: none */
     int line;                             /* of the script `file` */
     int text_line;                        /* of the text that was read; 0: not from a text */
-    const char *types;                    /* the outputs' types that the text states, or NULL */
+    const enum dtype *types;              /* of the first outputs, as the text states them */
+    int n_types;
+    const char *types_text; /* what it says of them */
 };
 
 struct raw_name { /* an entry point or, with one edge, an alias */

@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "graph/assemble.h"
 #include "graph/device_name.h"
+#include "graph/marks.h"
 #include "graph/text.h"
-#include "graph/text_attr.h"
 
 struct parser {
     const struct registry *registry;
@@ -99,6 +99,180 @@ static int take_edges(struct parser *p, char end, const char *const **edges, int
     return 0;
 }
 
+/* ---- tensors and their types ---- */
+
+#define WORD "abcdefghijklmnopqrstuvwxyz0123456789"
+
+/* Consumes "float32[2,?]". */
+static bool take_type(struct parser *p, enum dtype *type, struct shape *shape)
+{
+    char text[256];
+    size_t n = strspn(p->at, WORD);
+    if (p->at[n] == '[')
+        n += strcspn(p->at + n, "]") + 1;
+    if (n >= sizeof text || n > strlen(p->at))
+        return false;
+    memcpy(text, p->at, n);
+    text[n] = '\0';
+    p->at += n;
+    return shape_parse_typed(text, type, shape);
+}
+
+/* A few bytes of text must not request unlimited memory: the limit of one constant, and of all that
+ * is parsed. */
+#define FILL_BYTES_MAX ((int64_t)1 << 30)
+#define TEXT_BYTES_MAX ((size_t)4 << 30)
+
+/* Makes the tensor of the given type and shape from the literal in parentheses: nothing for no
+ * elements, one element to fill with, or all elements. */
+static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
+                  struct tensor *literal, struct error *err)
+{
+    if (literal && shape_equal(&literal->shape, shape)) {
+        *t = *literal;
+        memset(literal, 0, sizeof *literal);
+        return 0;
+    }
+    if (literal && literal->shape.rank != 0)
+        return error_set(err, ERR_DATA, "a literal of shape %s where %s is announced",
+                         shape_text(&literal->shape), shape_text(shape));
+    if (!literal && shape_count(shape) != 0)
+        return error_set(err, ERR_DATA, "no elements where %s is announced", shape_text(shape));
+    if (type == STRING && literal)
+        return error_set(err, ERR_DATA, "strings must be given one by one");
+    if (type == STRING)
+        return tensor_from_strings(t, shape, NULL, NULL, err);
+    if (shape_bytes(shape, type) < 0 || shape_bytes(shape, type) > FILL_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s is too large to be filled with one value",
+                         shape_text_typed(type, shape));
+    if (tensor_alloc(t, type, shape, err))
+        return err->code;
+    if (literal) {
+        size_t bytes = dtype_bytes(t->type);
+        int64_t n = tensor_count(t);
+        for (int64_t i = 0; i < n; i++)
+            memcpy((char *)t->data + (size_t)i * bytes, literal->data, bytes);
+    }
+    return 0;
+}
+
+/* Parses the value of a tensor, of which type and shape may stand before parentheses. */
+static int take_tensor(struct parser *p, enum dtype dtype, struct attr_value *value)
+{
+    struct tensor t = TENSOR_INIT, literal = TENSOR_INIT;
+    struct shape shape;
+    enum dtype type;
+    const char *start = p->at;
+    size_t n = strspn(start, WORD);
+    bool announced = n && start[n] == '[';
+    n += strcspn(start + n, "]");
+    if (!announced || !start[n] || start[n + 1] != '(') {
+        p->at = attr_parse(&p->raw.arena, start, ATTR_TENSOR, dtype, value, p->err);
+        return p->err->code;
+    }
+    if (!take_type(p, &type, &shape) || !shape_is_known(&shape) || *p->at++ != '(') {
+        p->at = start;
+        return expected(p, "a type and a known shape");
+    }
+    bool given = *p->at != ')';
+    if (given && !(p->at = tensor_parse(&literal, p->at, type, p->err)))
+        return p->err->code;
+    int code = expand(&t, type, &shape, given ? &literal : NULL, p->err);
+    tensor_release(&literal);
+    if (!code && *p->at != ')')
+        code = expected(p, "')'");
+    else if (!code && p->raw.arena.total > TEXT_BYTES_MAX)
+        code = error_set(p->err, ERR_DATA, "constants of more than %zu GiB in all",
+                         TEXT_BYTES_MAX >> 30);
+    if (!code) {
+        struct attr_value borrowed = attr_tensor(&t);
+        *value = attr_copy(&p->raw.arena, &borrowed);
+        p->at++;
+    }
+    tensor_release(&t);
+    return code;
+}
+
+/* ---- attributes ---- */
+
+/* Guesses the kind of a free attribute that does not name it. */
+static enum attr_kind guess_kind(const char *text)
+{
+    size_t n = strcspn(text, ",} ");
+    if (*text == '"')
+        return ATTR_STRING;
+    if (*text == '[')
+        return text[1] == '"' ? ATTR_LIST_STRING : ATTR_LIST_INT;
+    if (str_starts(text, "true") || str_starts(text, "false"))
+        return ATTR_BOOL;
+    if (!isdigit((unsigned char)*text) && *text != '-')
+        return ATTR_TYPE;
+    for (size_t i = 0; i < n; i++)
+        if (strchr(".einf", text[i]))
+            return ATTR_FLOAT;
+    return ATTR_INT;
+}
+
+/* Parses "name=value" or, for free attributes, "_name:kind=value". `dtype` is the element type of
+ * tensors that do not state one. */
+static int take_attr(struct parser *p, const struct op *op, enum dtype dtype, struct attr *attr)
+{
+    size_t n = 0;
+    enum attr_kind kind = ATTR_NONE;
+    while (isalnum((unsigned char)p->at[n]) || p->at[n] == '_')
+        n++;
+    if (!n)
+        return expected(p, "an attribute");
+    attr->name = arena_strndup(&p->raw.arena, p->at, n);
+    p->at += n;
+    /* The kind is announced in the text, declared, or shown by the value. */
+    if (*p->at == ':' && *attr->name == '_') {
+        n = strcspn(p->at + 1, "=");
+        if (attr_kind_parse(p->at + 1, n, &kind))
+            p->at += 1 + n;
+    }
+    if (*p->at != '=')
+        return expected(p, "'='");
+    p->at++;
+    if (kind == ATTR_NONE && *attr->name == '_') {
+        const struct op_attr *mark = mark_find(attr->name);
+        kind = mark ? mark->kind : guess_kind(p->at);
+    } else if (kind == ATTR_NONE) {
+        int index = op_find_attr(op, attr->name);
+        if (index < 0)
+            return op_unknown_attr(op, attr->name, p->err);
+        kind = op->attrs[index].kind;
+    }
+    if (kind == ATTR_TENSOR)
+        take_tensor(p, dtype, &attr->value);
+    else
+        p->at = attr_parse(&p->raw.arena, p->at, kind, dtype, &attr->value, p->err);
+    if (p->err->code)
+        return error_prefix(p->err, "attribute '%s': ", attr->name);
+    skip_space(p);
+    return 0;
+}
+
+static int take_attrs(struct parser *p, const struct op *op, struct raw_node *node)
+{
+    VEC(struct attr) attrs = VEC_INIT;
+    enum dtype dtype = DTYPE_INVALID;
+    while (*p->at != '}') {
+        struct attr attr;
+        if (attrs.n && !take(p, ","))
+            return expected(p, "',' or '}'");
+        if (take_attr(p, op, dtype, &attr))
+            return error_prefix(p->err, "node '%s': %s: ", node->name, node->op);
+        if (attr.value.kind == ATTR_TYPE && !strcmp(attr.name, "dtype"))
+            dtype = attr.value.type;
+        vec_push_in(&p->raw.arena, &attrs, attr);
+    }
+    take(p, "}");
+    node->attrs = attrs.items;
+    node->n_attrs = (int)attrs.n;
+    return 0;
+}
+
 /* ---- nodes ---- */
 
 static int take_op(struct parser *p, struct raw_node *node, const struct op **op)
@@ -148,27 +322,49 @@ static int take_devices(struct parser *p, struct raw_node *node)
     return 0;
 }
 
-/* Consumes types without converting them; they are inferred again and then compared. */
+/* Parses the types of the first outputs, which are inferred again and then compared. */
 static int take_types(struct parser *p, struct raw_node *node)
 {
-    const char *start = p->at;
+    struct attr_value types = {.kind = ATTR_LIST_TYPE};
+    const char *start = p->at, *end;
     do {
-        size_t word = strspn(p->at, "abcdefghijklmnopqrstuvwxyz0123456789");
-        if (!word)
+        struct attr_value item = {.kind = ATTR_TYPE};
+        struct shape shape;
+        end = p->at;
+        if (!take_type(p, &item.type, &shape)) {
+            p->at = end;
             return expected(p, "a type");
-        p->at += word;
-        if (*p->at == '[') {
-            p->at += strcspn(p->at, "]");
-            if (!*p->at)
-                return expected(p, "']'");
-            p->at++;
         }
+        attr_add(&p->raw.arena, &types, &item);
+        end = p->at;
         skip_space(p);
     } while (take(p, ","));
-    size_t n = (size_t)(p->at - start);
-    while (start[n - 1] == ' ')
-        n--;
-    node->types = arena_strndup(&p->raw.arena, start, n);
+    node->types = types.types;
+    node->n_types = types.n;
+    node->types_text = arena_strndup(&p->raw.arena, start, (size_t)(end - start));
+    return 0;
+}
+
+/* Sets ERR_DATA, and the line of the text, for a node whose types differ from those on its line.
+ * Shapes may differ, as editing one changes the shapes of everything computed from it. */
+static int check_types(struct parser *p, const struct graph *graph)
+{
+    p->line = 0;
+    vec_each(said, &p->raw.nodes) {
+        const struct node *node = graph_find(graph, said->name);
+        bool right = said->n_types <= node->n_outputs;
+        for (int k = 0; right && k < said->n_types; k++)
+            right = said->types[k] == node->outputs[k].type;
+        if (right)
+            continue;
+        struct str is = STR_INIT;
+        graph_print_types(&is, node);
+        p->line = said->text_line;
+        error_set(p->err, ERR_DATA, "node '%s': is said to be %s, but is %s", said->name,
+                  said->types_text, str_text(&is));
+        str_release(&is);
+        return p->err->code;
+    }
     return 0;
 }
 
@@ -215,34 +411,8 @@ static int parse_line(struct parser *p)
         if (take_edges(p, ')', &node.inputs, &node.n_inputs))
             return p->err->code;
         take(p, ")");
-        if (take(p, "{")) {
-            VEC(struct attr) attrs = VEC_INIT;
-            enum dtype dtype = DTYPE_INVALID;
-            while (!p->err->code && *p->at != '}') {
-                struct attr attr;
-                if (attrs.n && !take(p, ",")) {
-                    expected(p, "',' or '}'");
-                    break;
-                }
-                p->at = text_parse_attr(&p->raw.arena, p->at, op, dtype, &attr, p->err);
-                if (!p->at) {
-                    error_prefix(p->err, "node '%s': %s: ", node.name, node.op);
-                    break;
-                }
-                skip_space(p);
-                if (attr.value.kind == ATTR_TYPE && !strcmp(attr.name, "dtype"))
-                    dtype = attr.value.type;
-                vec_push(&attrs, attr);
-            }
-            if (!p->err->code) {
-                take(p, "}");
-                node.n_attrs = (int)attrs.n;
-                node.attrs = arena_copy(&p->raw.arena, attrs.items, attrs.n * sizeof *attrs.items);
-            }
-            vec_release(&attrs);
-            if (p->err->code)
-                return p->err->code;
-        }
+        if (take(p, "{") && take_attrs(p, op, &node))
+            return p->err->code;
         if (take_devices(p, &node))
             return p->err->code;
         if (take(p, ":") && take_types(p, &node))
@@ -327,7 +497,7 @@ int graph_parse_text(const char *text, size_t n, const char *name, const struct 
         code = graph_assemble(registry, &p.raw, &made, err);
         p.line = p.raw.failed_line;
     }
-    if (!code && (code = text_check_types(&p.raw, made, &p.line, err)) == 0)
+    if (!code && (code = check_types(&p, made)) == 0)
         code = graph_check(made, err);
     if (code)
         graph_free(made);

@@ -3,7 +3,6 @@
  * Functions that gradient functions of ops call.
  */
 #include "pass/gradient/grad.h"
-#include "pass/gradient/grad_engine.h"
 
 #define ATTRS_MAX 16
 
@@ -69,25 +68,6 @@ struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int ot
     return build_binary(b, "Reshape", build_binary(b, "Sum", gradient, dynamic), shape);
 }
 
-static gradient_list *list_of(struct grad_engine *e, struct edge edge)
-{
-    gradient_list **lists = &e->contributions[edge.node];
-    if (!*lists)
-        *lists = arena_array(&e->arena, (size_t)graph_node(e->graph, edge.node)->n_outputs,
-                             sizeof **lists);
-    return &(*lists)[edge.slot];
-}
-
-void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient)
-{
-    vec_push_in(&e->arena, list_of(e, edge), gradient);
-}
-
-void grad_forget(struct grad_engine *e, struct edge edge)
-{
-    list_of(e, edge)->n = 0;
-}
-
 struct edge gradient_dense(struct build *b, const struct gradient *gradient, struct edge x)
 {
     if (!edge_exists(gradient->indices))
@@ -103,51 +83,4 @@ struct edge gradient_dense(struct build *b, const struct gradient *gradient, str
     }
     struct edge inputs[] = {gradient->values, gradient->indices, rows};
     return build_op(b, "UnsortedSegmentSum", inputs, 3, NULL, 0);
-}
-
-/* Returns whether the contributions can be concatenated: all are rows, with indices of one type. */
-static bool stay_rows(const struct build *b, const gradient_list *list)
-{
-    enum dtype type = build_type(b, list->items[0].indices);
-    bool stay = true;
-    vec_each(gradient, list)
-        stay &= edge_exists(gradient->indices) && build_type(b, gradient->indices) == type;
-    return stay;
-}
-
-struct gradient grad_total(struct grad_engine *e, struct grad_space *space, struct edge edge)
-{
-    gradient_list *list = list_of(e, edge);
-    struct gradient none = {EDGE_NONE, EDGE_NONE}, *all = list->items;
-    int n = (int)list->n;
-    if (n < 2)
-        return n ? *all : none;
-    struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
-    struct edge *values = arena_array(&e->arena, (size_t)n + 1, sizeof *values);
-    if (stay_rows(&b, list)) { /* concatenate values and indices */
-        struct edge *indices = arena_array(&e->arena, (size_t)n + 1, sizeof *indices);
-        for (int i = 0; i < n; i++) {
-            values[i + 1] = all[i].values;
-            indices[i + 1] = all[i].indices;
-        }
-        values[0] = indices[0] = build_scalar(&b, INT32, 0);
-        all->values = build_op(&b, "Concat", values, n + 1, NULL, 0);
-        all->indices = build_op(&b, "Concat", indices, n + 1, NULL, 0);
-    } else {
-        for (int i = 0; i < n; i++)
-            values[i] = gradient_dense(&b, &all[i], edge);
-        *all = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
-    }
-    list->n = 1;
-    return grad_adopt(e, space) ? none : *all;
-}
-
-struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge)
-{
-    struct gradient total = grad_total(e, space, edge);
-    if (!edge_exists(total.indices))
-        return total.values;
-    struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
-    struct edge dense = gradient_dense(&b, &total, edge);
-    return grad_adopt(e, space) ? EDGE_NONE : dense;
 }

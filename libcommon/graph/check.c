@@ -6,7 +6,6 @@
 #include "graph/assemble.h"
 #include "graph/device_name.h"
 #include "graph/frames.h"
-#include "graph/group.h"
 
 static int check_node(const struct graph *graph, const struct node *node, struct error *err)
 {

@@ -9,6 +9,62 @@
 
 #include "base/words.h"
 
+/* ---- facts ---- */
+
+static int bad_value(const char *key, const char *value, const char *wanted, struct error *err)
+{
+    return error_set(err, ERR_CONFIG, "%s=%s: %s", key, value, wanted);
+}
+
+static bool read_positive(const char *value, double *n)
+{
+    return str_to_float64(value, n) && *n > 0 && isfinite(*n);
+}
+
+/* Parses "80G", or a plain number such as "2e12". */
+static bool read_bytes(const char *value, double *n)
+{
+    int64_t bytes;
+    if (!str_to_bytes(value, &bytes))
+        return read_positive(value, n);
+    *n = (double)bytes;
+    return bytes > 0;
+}
+
+int device_facts_set(struct device_facts *facts, const char *key, const char *value,
+                     struct error *err)
+{
+    const struct {
+        const char *key;
+        double *to;
+        bool (*read)(const char *value, double *n);
+        const char *wrong;
+    } keys[] = {{"bandwidth", &facts->bandwidth, read_bytes, "not bytes a second, as 24G is"},
+                {"bus", &facts->bus, read_bytes, "not bytes a second, as 24G is"},
+                {"speed", &facts->speed, read_positive, "not a positive number"},
+                {"operations", &facts->operations, read_positive, "not a positive number"}};
+    size_t i = names_find(keys, 4, key);
+    if (i < 4)
+        return keys[i].read(value, keys[i].to) ? 0 : bad_value(key, value, keys[i].wrong, err);
+    if (!strcmp(key, "memory"))
+        return str_to_bytes(value, &facts->memory_bytes) && facts->memory_bytes > 0
+                   ? 0
+                   : bad_value(key, value, "not a size, as 80G is", err);
+    return error_set(err, ERR_CONFIG,
+                     "a device has memory, speed, operations, bandwidth and bus, not '%s'", key);
+}
+
+void device_facts_fill(struct device_facts *facts, const struct device_facts *others)
+{
+    facts->memory_bytes = facts->memory_bytes ? facts->memory_bytes : others->memory_bytes;
+    facts->speed = facts->speed > 0 ? facts->speed : others->speed;
+    facts->operations = facts->operations > 0 ? facts->operations : others->operations;
+    facts->bandwidth = facts->bandwidth > 0 ? facts->bandwidth : others->bandwidth;
+    facts->bus = facts->bus > 0 ? facts->bus : others->bus;
+}
+
+/* ---- what is asked ---- */
+
 void cluster_release(struct cluster *cluster)
 {
     vec_release(&cluster->tasks);
@@ -112,11 +168,6 @@ static int parse_task(struct cluster *cluster, const char *text, bool pattern,
         !strcmp(end->job, "*"))
         return error_set(err, ERR_CONFIG, "'%s' is not the name of a job", end->job);
     return 0;
-}
-
-static int bad_value(const char *key, const char *value, const char *wanted, struct error *err)
-{
-    return error_set(err, ERR_CONFIG, "%s=%s: %s", key, value, wanted);
 }
 
 static int bad_key(const char *text, struct error *err)
@@ -225,7 +276,7 @@ static int read_task(struct cluster *cluster, struct words *words, struct error 
             if (!str_to_bytes(value, &task.memory_bytes) || task.memory_bytes <= 0)
                 return bad_value(key, value, "not a size, as 1G is", err);
         } else if (!strcmp(key, "speed")) {
-            if (!str_to_float64(value, &task.speed) || !(task.speed > 0) || !isfinite(task.speed))
+            if (!read_positive(value, &task.speed))
                 return bad_value(key, value, "not a positive number", err);
         } else if (!strcmp(key, "host")) {
             if (!*value)

@@ -18,7 +18,6 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "graph/device_facts.h"
 #include "graph/device_name.h"
 
 #define SHARD_JOB "ps" /* the job whose tasks hold variables */
@@ -26,6 +25,23 @@
 /* Defaults for a link that the file does not describe. */
 #define CLUSTER_BANDWIDTH 1e9 /* bytes a second */
 #define CLUSTER_LATENCY 50e-6 /* seconds */
+
+/* What cluster files and files of costs state about a device, in KEY=VALUE words. The device itself
+ * is never opened for it. A member of 0 is unknown. */
+struct device_facts {
+    int64_t memory_bytes;
+    double speed;      /* compared with others of its type */
+    double operations; /* per second, at speed 1, */
+    double bandwidth;  /* and bytes per second between a kernel and its memory */
+    double bus;        /* bytes per second to and from the memory of its host, in each direction */
+};
+
+/* ERR_CONFIG "KEY=VALUE: what", without the name of the file. */
+int device_facts_set(struct device_facts *facts, const char *key, const char *value,
+                     struct error *err);
+
+/* Takes facts that are unknown from `others`. */
+void device_facts_fill(struct device_facts *facts, const struct device_facts *others);
 
 struct cluster_task {
     const char *name; /* "ps:0" */

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
+#include "graph/topology.h"
 
 struct graph *graph_new(const struct registry *registry)
 {
@@ -196,6 +197,29 @@ void graph_add_history(struct graph *to, const struct graph *from)
             BUG_ON(graph_add_removed(to, from->removed.items[i], &none)); /* it was valid there */
 }
 
+/* ---- order ---- */
+
+int graph_order(const struct graph *graph, int *order, struct error *err)
+{
+    struct arena memory = ARENA_INIT;
+    arc_vec arcs = VEC_INIT;
+    const char **names = arena_array(&memory, graph->nodes.n, sizeof *names);
+    graph_each(node, graph) {
+        names[node->id] = node->name;
+        for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+            struct edge edge = node_dependency(node, i);
+            if (edge_exists(edge) && !graph_is_back_edge(graph, node, edge))
+                vec_push(&arcs, ((struct arc){edge.node, node->id}));
+        }
+    }
+    struct successors next =
+        successors_new(&memory, graph->nodes.n, (const arc_vec *[]){&arcs, NULL});
+    int code = successors_sort(&next, names, order, err);
+    vec_release(&arcs);
+    arena_release(&memory);
+    return code;
+}
+
 /* ---- edges as text ---- */
 
 static int no_such_node(const struct graph *graph, const char *name, struct error *err)
@@ -304,6 +328,36 @@ int32_t node_priority(const struct node *node)
     if (priority <= INT32_MIN || priority >= INT32_MAX)
         return priority < 0 ? INT32_MIN + 1 : INT32_MAX - 1;
     return (int32_t)priority;
+}
+
+/* ---- colocation ---- */
+
+#define GROUP_PREFIX "loc:@"
+
+const char *group_leader_name(const char *group)
+{
+    return str_starts(group, GROUP_PREFIX) ? group + strlen(GROUP_PREFIX) : NULL;
+}
+
+const struct node *group_leader(const struct graph *graph, const char *group)
+{
+    const char *name = group_leader_name(group);
+    return name ? graph_find(graph, name) : NULL;
+}
+
+const struct node *group_first_leader(const struct graph *graph, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    bool listed = groups && groups->kind == ATTR_LIST_STRING && groups->n;
+    return listed ? group_leader(graph, groups->strings[0]) : NULL;
+}
+
+struct attr group_attr(struct arena *arena, const char *leader)
+{
+    const char *group = arena_printf(arena, GROUP_PREFIX "%s", leader);
+    struct attr_value groups = {
+        .kind = ATTR_LIST_STRING, .n = 1, .strings = arena_copy(arena, &group, sizeof group)};
+    return (struct attr){"_class", groups};
 }
 
 /* ---- arguments ---- */

@@ -267,6 +267,21 @@ static inline const char *node_group(const struct node *node)
     return group && (node_is(node, "Send") || node_is(node, "Recv")) ? group->s : NULL;
 }
 
+/* Groups of nodes to be colocated on one device. A node lists its groups in the attribute `_class`,
+ * each as "loc:@NAME", NAME being the node that leads the group. */
+
+/* Returns the name within "loc:@NAME", a part of the text; NULL: the text has another form. */
+const char *group_leader_name(const char *group);
+
+/* Returns the node that leads the group; NULL: another form of text, or there is no such node. */
+const struct node *group_leader(const struct graph *graph, const char *group);
+
+/* The same of the first group that a node lists. */
+const struct node *group_first_leader(const struct graph *graph, const struct node *node);
+
+/* Returns a `_class` attribute that names this leader alone; its texts are in the arena. */
+struct attr group_attr(struct arena *arena, const char *leader);
+
 static inline bool node_has(const struct node *node, enum op_flag flag)
 {
     return (node->op->def->flags & flag) != 0;

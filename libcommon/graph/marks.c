@@ -2,7 +2,6 @@
 #include "graph/marks.h"
 
 #include "graph/join.h"
-#include "graph/slice_attr.h"
 #include "graph/update_rows.h"
 #include "graph/worker_attr.h"
 

@@ -14,6 +14,12 @@
 #define TOTAL_SUM "sum"
 #define TOTAL_ROWS "rows"
 
+/* Of a Variable that is a slice of a larger one. */
+#define SLICE_OF "_slice_of"       /* string: the name of the whole */
+#define SLICE_SHAPE "_slice_shape" /* shape of the whole */
+/* int: the slice's first row in the whole; list(int): for a box, its offset along each axis. */
+#define SLICE_OFFSET "_slice_offset"
+
 /* Returns the constraints of the mark's value; NULL: a free attribute. */
 const struct op_attr *mark_find(const char *name);
 

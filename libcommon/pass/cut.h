@@ -7,7 +7,7 @@
 #define TF_PASS_CUT_H
 
 #include "graph/build.h"
-#include "graph/slice_attr.h"
+#include "graph/marks.h"
 #include "pass/rewrite.h"
 
 /* Of n[0] * n[1] parts, part k is number k / n[1] along the first axis, k % n[1] along the other.

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/group.h"
 #include "graph/marks.h"
 
 /* ---- what is known of the source ---- */

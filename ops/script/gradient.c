@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "graph/group.h"
 #include "graph/walk.h"
 #include "ops/script/internal.h"
 #include "pass/gradient/grad.h"

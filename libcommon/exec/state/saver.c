@@ -8,7 +8,7 @@
 #include "exec/state/resource.h"
 #include "exec/state/saved_parts.h"
 #include "graph/holders.h"
-#include "graph/slice_attr.h"
+#include "graph/marks.h"
 #include "graph/worker_attr.h"
 
 /* The offset is a row of the whole, or one number for each axis. */

@@ -9,7 +9,6 @@
 
 #include "graph/access_nodes.h"
 #include "graph/frames.h"
-#include "graph/group.h"
 #include "graph/index_rule.h"
 #include "pass/dense/dense_private.h"
 #include "pass/part/part.h"

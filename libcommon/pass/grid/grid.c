@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/device_name.h"
-#include "graph/group.h"
 #include "graph/index_rule.h"
 #include "graph/infer.h"
 #include "pass/cut.h"

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "graph/access_nodes.h"
-#include "graph/group.h"
 #include "graph/walk.h"
 #include "pass/place/place_private.h"
 #include "resource/policy.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"

@@ -2,7 +2,6 @@
  *
  * Gradients that are multiplied from all workers' factors, by each worker or by the shard.
  */
-#include "graph/group.h"
 #include "graph/index_rule.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_plan.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "graph/access_nodes.h"
-#include "graph/group.h"
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"

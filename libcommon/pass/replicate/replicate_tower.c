@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
-#include "graph/group.h"
 #include "pass/part/part.h"
 
 /* ---- the nodes of towers ----

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "graph/group.h"
 #include "graph/walk.h"
 #include "pass/rewrite.h"
 

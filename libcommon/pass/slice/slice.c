@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/group.h"
 #include "graph/infer.h"
 #include "pass/part/part.h"
 #include "pass/place/place.h"

@@ -30,7 +30,7 @@
 #ifndef TF_PASS_SLICE_H
 #define TF_PASS_SLICE_H
 
-#include "graph/slice_attr.h"
+#include "graph/marks.h"
 #include "pass/place/place.h"
 
 /* Attribute of a Variable: the wanted number of slices, if there are several devices. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "graph/access_nodes.h"
-#include "graph/group.h"
 #include "graph/update_rows.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"

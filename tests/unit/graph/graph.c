@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "graph/build.h"
-#include "graph/group.h"
 #include "graph/infer.h"
 #include "ops/ops.h"
 

@@ -87,11 +87,4 @@ static inline bool access_may_copy(const struct access_rule *rule, const struct 
     return read->copies && !rule->level.frame && !(graph->frame && graph->frame[read->node]);
 }
 
-/* access_sort.c: set positions to one topological order of all edges, in which writes come as late
- * as possible, ties by name. ERR_DATA, naming the nodes of a cycle. */
-int access_sort(struct access_rule *rule, struct error *err);
-
-/* By vertex, equal for strongly connected ones. In the rule's memory. */
-int *access_find_components(struct access_rule *rule, const arc_vec *more);
-
 #endif

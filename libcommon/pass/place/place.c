@@ -420,36 +420,34 @@ static int merge_into_group(struct placer *p, int node)
     return group->common_types ? 0 : place_fail_kernels(p, node);
 }
 
-bool place_is_feasible(const struct placer *p, const struct place_node *group, int device)
+/* Finds the devices that a group may be on, by kernels and by name. Prefers accelerators to CPUs,
+ * then the first device; chosen is -1 if it can have none. */
+static void find_devices(struct placer *p, struct place_node *group)
 {
     bool every = p->placement->cluster && device_task_is_many(group->merged.task);
-    return every == (place_device(p, device)->tasks > 0) &&
-           group->common_types >> p->type_of[device] & 1 &&
-           device_name_specialises(&place_device(p, device)->name, &group->merged);
-}
-
-/* Prefers accelerators to CPUs, then the first device; -1: the group can have none. */
-static int find_device(const struct placer *p, const struct place_node *group)
-{
-    int best = -1;
+    bool is_cpu = false; /* the chosen one */
+    group->chosen = -1;
     for (int i = 0; i < p->n_devices; i++) {
-        if (!place_is_feasible(p, group, i))
+        const struct place_device *device = place_device(p, i);
+        group->may[i] = every == (device->tasks > 0) && group->common_types >> p->type_of[i] & 1 &&
+                        device_name_specialises(&device->name, &group->merged);
+        bool is_other = strcmp(device->name.type, "CPU") != 0;
+        if (!group->may[i] || (group->chosen >= 0 && !(is_cpu && is_other)))
             continue;
-        if (strcmp(place_device(p, i)->name.type, "CPU") != 0)
-            return i;
-        best = best < 0 ? i : best;
+        group->chosen = i;
+        is_cpu = !is_other;
     }
-    return best;
 }
 
 static int choose(struct placer *p, int root)
 {
     struct place_node *group = &p->nodes[root];
     struct device_name wish = group->merged;
-    group->chosen = find_device(p, group);
+    group->may = arena_array(&p->arena, (size_t)p->n_devices, sizeof *group->may);
+    find_devices(p, group);
     if (group->chosen < 0 && p->soft && *wish.type) {
         give_way(&group->merged);
-        group->chosen = find_device(p, group);
+        find_devices(p, group);
     }
     if (group->chosen >= 0)
         return 0;
@@ -561,8 +559,7 @@ static int prepare(struct placer *p)
         /* A group keeps the device of its first node that had a feasible one. */
         struct place_node *group = place_group(p, node->id);
         for (int j = 0; *node->assigned && !group->settled && j < p->n_devices; j++) {
-            if (!strcmp(place_device(p, j)->text, node->assigned) &&
-                place_is_feasible(p, group, j)) {
+            if (group->may[j] && !strcmp(place_device(p, j)->text, node->assigned)) {
                 group->chosen = j;
                 group->settled = true;
             }

@@ -98,9 +98,6 @@ static inline const struct place_device *place_device(const struct placer *p, in
     return &p->placement->devices.items[device];
 }
 
-/* Returns whether the device is possible for the group, by kernels and by name. */
-bool place_is_feasible(const struct placer *p, const struct place_node *group, int device);
-
 /* Chooses the device of each group that is not settled, by simulation. ERR_DATA if memory does not
  * suffice. */
 int place_search(struct placer *p, const struct place_costs *costs, struct place_result *result);

@@ -318,9 +318,8 @@ struct place_run {
     double *channel_free;     /* by channel */
     VEC(struct place_copy) copies;
     VEC(struct place_undo) undo;
-    double incoming; /* bytes that the node on trial transfers to its device */
-    double makespan;
-    struct place_result total; /* of transfers */
+    double incoming;           /* bytes that the node on trial transfers to its device */
+    struct place_result total; /* its makespan, and of transfers */
     struct arena arena;
 };
 
@@ -489,7 +488,7 @@ static double run_node(struct place_run *run, const struct node *node, int devic
         add_gap(run, host, (struct place_gap){whole.from, start});
         add_gap(run, host, (struct place_gap){finish, whole.to});
     }
-    run->makespan = fmax(run->makespan, finish);
+    run->total.makespan = fmax(run->total.makespan, finish);
     host->live += live;
     host->peak = fmax(host->peak, host->live);
     for (int i = 0; i < node->n_inputs; i++)
@@ -519,6 +518,7 @@ static bool has_shards(const struct placer *p)
     return cluster && cluster_count(cluster, SHARD_JOB) > 0;
 }
 
+/* Settled groups may be where they are; others are on shards, or on none of these. */
 static void find_feasible(struct placer *p)
 {
     int d = p->n_devices;
@@ -526,9 +526,8 @@ static void find_feasible(struct placer *p)
         struct place_node *group = &p->nodes[i];
         if (place_root(p, i) != i)
             continue;
-        group->may = arena_array(&p->arena, (size_t)d, sizeof *group->may);
-        for (int k = 0; k < d; k++)
-            group->may[k] = group->settled ? k == group->chosen : place_is_feasible(p, group, k);
+        for (int k = 0; k < d && group->settled; k++)
+            group->may[k] = k == group->chosen;
         if (!has_shards(p) || group->settled || *group->merged.job)
             continue;
         /* Allow only shards, or only other devices, if any are left then. */
@@ -705,7 +704,7 @@ static int try_all(struct placer *p, struct place_result *result)
         while (overfull < p->n_devices && has_room(&run, overfull, 0, 0))
             overfull++;
         bool fits = overfull == p->n_devices;
-        double makespan = fits ? run.makespan : INFINITY;
+        double makespan = fits ? run.total.makespan : INFINITY;
         if (strategy == IN_TURN || p->n_devices == 1)
             result->round_robin = makespan;
         if (strategy >= ALL_ON)

@@ -18,7 +18,7 @@
  * The Enter and NextIteration of a loop variable move to the device of its Merge.
  *
  * Outputs of a node with the attribute _priority are sent with that priority (graph/graph.h). Small
- * values from one task to another cross in groups, attribute _group (part_delay.c).
+ * values from one task to another cross in groups, attribute _group.
  *
  * Outputs of a node with the attribute _wire (bfloat16 or float16) are sent as that type if they
  * are float32: rounded to nearest even, and widened on arrival.

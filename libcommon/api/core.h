@@ -9,38 +9,37 @@
 
 #include "api/tf_tools.h"
 
-/* Each member implements the public function of that name. */
+/* The public functions that door.c forwards. */
+#define CORE_FUNCTIONS(X)                                                                          \
+    X(ops_load)                                                                                    \
+    X(on_print)                                                                                    \
+    X(graph_open)                                                                                  \
+    X(graph_read)                                                                                  \
+    X(graph_free)                                                                                  \
+    X(session_new)                                                                                 \
+    X(session_free)                                                                                \
+    X(session_init)                                                                                \
+    X(session_save)                                                                                \
+    X(session_restore)                                                                             \
+    X(session_step)                                                                                \
+    X(call_prepare)                                                                                \
+    X(call_free)                                                                                   \
+    X(call_feed)                                                                                   \
+    X(call_feed_strings)                                                                           \
+    X(call_run)                                                                                    \
+    X(call_fetches)                                                                                \
+    X(call_fetch_name)                                                                             \
+    X(call_fetch)                                                                                  \
+    X(call_fetch_string)
+
+/* Each member implements the public function of that name, and has its type. */
 struct tf_core {
     uint32_t bytes; /* of this struct: both libraries must be of one build */
     uint32_t abi;
     const char *version;
-    int (*ops_load)(const char *file, struct tf_error *error);
-    void (*on_print)(void (*print)(const char *line, void *context), void *context);
-
-    tf_graph *(*graph_open)(const char *file, struct tf_error *error);
-    tf_graph *(*graph_read)(const void *bytes, size_t n, struct tf_error *error);
-    void (*graph_free)(tf_graph *graph);
-
-    tf_session *(*session_new)(tf_graph *graph, const struct tf_session_options *options,
-                               struct tf_error *error);
-    void (*session_free)(tf_session *session);
-    int (*session_init)(tf_session *session, struct tf_error *error);
-    int (*session_save)(tf_session *session, const char *file, struct tf_error *error);
-    int (*session_restore)(tf_session *session, const char *file, struct tf_error *error);
-    int64_t (*session_step)(const tf_session *session);
-
-    tf_call *(*call_prepare)(tf_session *session, const char *feeds, const char *fetches,
-                             const char *targets, struct tf_error *error);
-    void (*call_free)(tf_call *call);
-    int (*call_feed)(tf_call *call, int i, const struct tf_tensor *value, struct tf_error *error);
-    int (*call_feed_strings)(tf_call *call, int i, const struct tf_shape *shape,
-                             const char *const *texts, const size_t *lengths,
-                             struct tf_error *error);
-    int (*call_run)(tf_call *call, struct tf_error *error);
-    int (*call_fetches)(const tf_call *call);
-    const char *(*call_fetch_name)(const tf_call *call, int i);
-    int (*call_fetch)(const tf_call *call, int i, struct tf_tensor *value, struct tf_error *error);
-    const char *(*call_fetch_string)(const tf_call *call, int i, int64_t element, size_t *length);
+#define X(name) __typeof__(tf_##name) *name;
+    CORE_FUNCTIONS(X)
+#undef X
 };
 
 /* The table in libtf-graph.so, looked up by its name. */

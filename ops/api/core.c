@@ -23,7 +23,7 @@ int api_fail(const struct error *err, struct tf_error *error)
     return err->code;
 }
 
-static int load_ops(const char *file, struct tf_error *error)
+int api_ops_load(const char *file, struct tf_error *error)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct error err = ERROR_INIT;
@@ -49,7 +49,7 @@ static void print_line(enum log_level level, const char *text, void *context)
     printer.print(text, printer.context);
 }
 
-static void on_print(void (*print)(const char *line, void *context), void *context)
+void api_on_print(void (*print)(const char *line, void *context), void *context)
 {
     log_set_sink(NULL, NULL);
     printer.print = print;
@@ -61,9 +61,7 @@ static void on_print(void (*print)(const char *line, void *context), void *conte
 const struct tf_core tf_core = {.bytes = sizeof tf_core,
                                 .abi = TF_TOOLS_ABI,
                                 .version = TOOL_VERSION,
-                                .ops_load = load_ops,
-                                .on_print = on_print,
 #define X(name) .name = api_##name,
-                                API_FUNCTIONS(X)
+                                CORE_FUNCTIONS(X)
 #undef X
 };

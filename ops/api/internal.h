@@ -43,28 +43,9 @@ int api_fail(const struct error *err, struct tf_error *error);
 /* Returns whether the process has ever had a graph. */
 bool api_graph_exists(void);
 
-/* The functions of struct tf_core, which has their types: api_graph_open and so on. */
-#define API_FUNCTIONS(X)                                                                           \
-    X(graph_open)                                                                                  \
-    X(graph_read)                                                                                  \
-    X(graph_free)                                                                                  \
-    X(session_new)                                                                                 \
-    X(session_free)                                                                                \
-    X(session_init)                                                                                \
-    X(session_save)                                                                                \
-    X(session_restore)                                                                             \
-    X(session_step)                                                                                \
-    X(call_prepare)                                                                                \
-    X(call_free)                                                                                   \
-    X(call_feed)                                                                                   \
-    X(call_feed_strings)                                                                           \
-    X(call_run)                                                                                    \
-    X(call_fetches)                                                                                \
-    X(call_fetch_name)                                                                             \
-    X(call_fetch)                                                                                  \
-    X(call_fetch_string)
-#define X(name) extern __typeof__(*((const struct tf_core *)NULL)->name) api_##name;
-API_FUNCTIONS(X)
+/* The functions of struct tf_core: api_graph_open and so on. */
+#define X(name) extern __typeof__(tf_##name) api_##name;
+CORE_FUNCTIONS(X)
 #undef X
 
 #endif

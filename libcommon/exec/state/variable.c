@@ -327,8 +327,6 @@ struct variable_slice variable_get_slice(struct variable *variable)
 
 /* ---- snapshots ---- */
 
-#define LOOK_SECONDS 0.1
-
 void variable_snapshots_place(const variable_vec *variables, struct variable_snapshots *snapshots)
 {
     *snapshots =
@@ -350,31 +348,29 @@ void variable_snapshots_place(const variable_vec *variables, struct variable_sna
     }
 }
 
-/* Removes the mark. False: a writer was faster. */
-static bool take_away(struct variable_snapshot *snapshot)
+/* Removes the mark, and takes the lock for `readers`, 0 or 1: no writer has it, nor can have had it
+ * since, or the mark would be gone. False: a writer was faster. */
+static bool take_away(struct variable_snapshot *snapshot, int readers)
 {
     struct variable *v = snapshot->variable;
     pthread_mutex_lock(&v->mutex);
     bool placed = v->snapshot == snapshot;
-    if (placed)
+    if (placed) {
         v->snapshot = NULL;
+        v->readers += readers;
+    }
     pthread_mutex_unlock(&v->mutex);
     return placed;
 }
 
-/* A writer that has the lock has copied the value, so this never waits for a step that hangs. */
+/* This waits for no step, not even for one that hangs: a writer that waits for such a reader does
+ * not have the lock yet. */
 int variable_snapshots_collect(struct variable_snapshots *snapshots, struct error *err)
 {
     vec_each(snapshot, snapshots) {
         struct variable *v = snapshot->variable;
-        for (bool is_placed = true; is_placed;) {
-            pthread_mutex_lock(&v->mutex);
-            is_placed = v->snapshot == snapshot;
-            pthread_mutex_unlock(&v->mutex);
-            if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
-                continue;
-            if (take_away(snapshot)) /* no writer comes before the lock is released */
-                variable_get_value(v, &snapshot->value, &snapshot->err);
+        if (take_away(snapshot, 1)) {
+            variable_get_value(v, &snapshot->value, &snapshot->err);
             variable_unlock(v, false);
         }
         if (snapshot->err.code) {
@@ -388,7 +384,7 @@ int variable_snapshots_collect(struct variable_snapshots *snapshots, struct erro
 void variable_snapshots_release(struct variable_snapshots *snapshots)
 {
     for (size_t i = 0; i < snapshots->n; i++) {
-        take_away(&snapshots->items[i]);
+        take_away(&snapshots->items[i], 0);
         tensor_release(&snapshots->items[i].value);
     }
     mem_free(snapshots->items);

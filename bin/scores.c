@@ -255,7 +255,7 @@ static int compute(struct scores *s, struct error *err)
     for (size_t i = 0; i < s->items.n; i++)
         if (s->items.items[i].mean < 0)
             fetches[n_fetches++] = s->items.items[i].edge;
-    const struct session_call call = {.feeds = edges,
+    const struct plan_request call = {.feeds = edges,
                                       .feed_values = feeds,
                                       .n_feeds = (int)n_feeds,
                                       .fetches = fetches,

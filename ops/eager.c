@@ -221,7 +221,7 @@ static int run(struct builder *b, const struct node *node, struct eager_result *
     struct edge *fetches = mem_array((size_t)node->n_outputs + 1, sizeof *fetches);
     for (int k = 0; k < node->n_outputs; k++)
         fetches[k] = (struct edge){node->id, k};
-    struct session_call call = {.feeds = b->feeds,
+    struct plan_request call = {.feeds = b->feeds,
                                 .feed_values = b->fed,
                                 .n_feeds = b->n_feeds,
                                 .fetches = fetches,

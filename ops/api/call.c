@@ -94,13 +94,8 @@ tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fe
     if (!prepare(call, feeds, fetches, targets, &err)) {
         call->values = mem_array(call->feeds.n + 1, sizeof *call->values);
         call->results = mem_array(call->request.fetches.n + 1, sizeof *call->results);
-        const struct request *request = &call->request;
-        struct session_call own = {.feeds = call->feeds.items,
-                                   .n_feeds = (int)call->feeds.n,
-                                   .fetches = request->fetches.items,
-                                   .n_fetches = (int)request->fetches.n,
-                                   .targets = request->targets.items,
-                                   .n_targets = (int)request->targets.n};
+        const struct plan_request own =
+            request_with_feeds(&call->request, call->feeds.items, NULL, call->feeds.n);
         call->handle = session_prepare(call->session->session, &own);
         return call;
     }

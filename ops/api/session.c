@@ -82,10 +82,7 @@ int api_session_init(tf_session *session, struct tf_error *error)
     pthread_mutex_lock(&session->graph->lock);
     int code = request_run(&request, "init", &err);
     pthread_mutex_unlock(&session->graph->lock);
-    struct session_call call = {.fetches = request.fetches.items,
-                                .n_fetches = (int)request.fetches.n,
-                                .targets = request.targets.items,
-                                .n_targets = (int)request.targets.n};
+    const struct plan_request call = request_with_feeds(&request, NULL, NULL, 0);
     struct tensor *values = mem_array(request.fetches.n + 1, sizeof *values);
     if (!code)
         code = session_run(session->session, &call, &step, values, &err);

@@ -116,7 +116,7 @@ static void measure(const char *title, const struct graph *graph, int target, in
 
 struct caller {
     struct session *session;
-    struct session_call call;
+    struct plan_request call;
     struct session_handle *handle;
 };
 

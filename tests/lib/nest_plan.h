@@ -148,13 +148,13 @@ static inline bool nest_agrees(const struct nest_state *wanted, const struct ten
 static inline struct plan_set *nest_plan(struct nest *n, const struct cut_graph *cut,
                                          struct variable_store *store, int threads, bool dynamic)
 {
-    struct plan_feed feeds[NEST_SLOTS];
-    struct edge results[NEST_SLOTS];
+    struct edge feeds[NEST_SLOTS], results[NEST_SLOTS];
+    struct tensor values[NEST_SLOTS];
     int target = cut ? cut_edge(cut, n->graph, (struct edge){n->target, 0}).node : n->target;
     for (int i = 0; i < NEST_SLOTS; i++) {
-        struct edge feed = cut ? cut_edge(cut, n->graph, n->feeds[i]) : n->feeds[i];
+        feeds[i] = cut ? cut_edge(cut, n->graph, n->feeds[i]) : n->feeds[i];
         results[i] = cut ? cut_edge(cut, n->graph, n->results[i]) : n->results[i];
-        feeds[i] = (struct plan_feed){feed, nest_slot_type(i), nest_slot_shape(i)};
+        values[i] = (struct tensor){.type = nest_slot_type(i), .shape = nest_slot_shape(i)};
     }
     struct plan_set_options options = {.plan = {.kernels = ops_kernels(),
                                                 .device = fixture_device(),
@@ -165,6 +165,7 @@ static inline struct plan_set *nest_plan(struct nest *n, const struct cut_graph 
                                        .devices = cut_devices(),
                                        .n_devices = cut ? CUT_DEVICES : 0};
     struct plan_request request = {.feeds = feeds,
+                                   .feed_values = values,
                                    .n_feeds = NEST_SLOTS,
                                    .fetches = results,
                                    .n_fetches = NEST_SLOTS,

@@ -53,7 +53,7 @@ static inline int order_call(struct session *session, const struct graph *graph,
     order_find_fed(graph, m, &fed);
     for (int i = 0; i < wanted->n_targets; i++)
         ids[i] = wanted->targets[i].node;
-    struct session_call call = {.feeds = fed.edges,
+    struct plan_request call = {.feeds = fed.edges,
                                 .feed_values = fed.values,
                                 .n_feeds = fed.n,
                                 .fetches = wanted->fetches,

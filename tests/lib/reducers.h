@@ -93,10 +93,13 @@ static inline void reducers_open(struct reducers *all, int n, struct device *con
         r->options = (struct plan_options){
             .kernels = ops_kernels(), .device = devices[k], .variables = r->variables};
         all->n_fetches = reducer_fetches(r->graph, fetches);
-        struct plan_feed feed = {{graph_find(r->graph, "x")->id, 0}, FLOAT32, shape};
-        r->plan = reducer_plan(
-            r, &(struct plan_request){
-                   .feeds = &feed, .n_feeds = 1, .fetches = fetches, .n_fetches = all->n_fetches});
+        struct edge feed = {graph_find(r->graph, "x")->id, 0};
+        struct tensor value = {.type = FLOAT32, .shape = shape};
+        r->plan = reducer_plan(r, &(struct plan_request){.feeds = &feed,
+                                                         .feed_values = &value,
+                                                         .n_feeds = 1,
+                                                         .fetches = fetches,
+                                                         .n_fetches = all->n_fetches});
         reducer_initialize(r);
     }
 }

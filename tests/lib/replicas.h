@@ -72,7 +72,7 @@ static inline int worker_run_fetch(struct replica *w, struct step *step, const c
     }
     if (request_run(&request, entry, err) || (fetch && request_fetch(&request, fetch, err)))
         fail_msg("%s", err->text);
-    struct session_call call = {.feeds = edges,
+    struct plan_request call = {.feeds = edges,
                                 .feed_values = fed,
                                 .n_feeds = n_feeds,
                                 .fetches = request.fetches.items,

@@ -74,7 +74,7 @@ static inline int fixture_run(struct fixture *f, const char *what, const char *f
         fail_msg("%s", f->err.text);
     bool run_only = fetch.slot == CONTROL_SLOT;
     target = fetch.node;
-    struct session_call call = {.feeds = &feed_edge,
+    struct plan_request call = {.feeds = &feed_edge,
                                 .feed_values = value,
                                 .n_feeds = feed ? 1 : 0,
                                 .fetches = &fetch,

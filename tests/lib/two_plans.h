@@ -40,10 +40,12 @@ static inline void side_open(struct plan_pair *p, int i, const char *text, const
         graph_parse_edge(side->graph, target, &fetch, &p->err))
         fail_msg("%s", p->err.text);
     const struct node *x = graph_find(side->graph, "x");
-    struct plan_feed feed = {{x ? x->id : 0, 0}, FLOAT32, shape};
+    struct edge feed = {x ? x->id : 0, 0};
+    struct tensor value = {.type = FLOAT32, .shape = shape};
     struct plan_options options = {
         .kernels = ops_kernels(), .device = side->device, .variables = p->variables};
     struct plan_request request = {.feeds = &feed,
+                                   .feed_values = &value,
                                    .n_feeds = x != NULL,
                                    .fetches = &fetch,
                                    .n_fetches = i,

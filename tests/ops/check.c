@@ -155,7 +155,7 @@ static int run_step(const struct test_case *test, const struct graph *graph,
         return err->code;
     for (size_t i = 0; i < step->feeds.n; i++)
         values[i] = step->feeds.items[i].tensor;
-    struct session_call call = {.feeds = feeds,
+    struct plan_request call = {.feeds = feeds,
                                 .feed_values = values,
                                 .n_feeds = (int)step->feeds.n,
                                 .fetches = fetches,

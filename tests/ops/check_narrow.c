@@ -66,7 +66,7 @@ static int run_op(const struct checker *checker, const struct test_case *test,
     for (int k = 0; k < run->node->n_outputs; k++)
         fetches[k] = (struct edge){run->node->id, k};
     struct session *session = check_session(checker, run->graph, false);
-    struct session_call call = {.feeds = run->feeds,
+    struct plan_request call = {.feeds = run->feeds,
                                 .feed_values = run->values,
                                 .n_feeds = n,
                                 .fetches = fetches,

@@ -131,7 +131,7 @@ static int run_session(const struct checker *checker, struct run_op *run, enum c
     struct session *session = check_session(checker, run->graph, mode == CHECK_DYNAMIC);
     for (int k = 0; k < run->node->n_outputs; k++)
         fetches[k] = (struct edge){run->node->id, k};
-    struct session_call call = {.feeds = run->feeds,
+    struct plan_request call = {.feeds = run->feeds,
                                 .feed_values = run->values,
                                 .n_feeds = run->n_feeds,
                                 .fetches = fetches,

@@ -170,7 +170,7 @@ static int evaluate(struct gradient_check *check, const struct edge *fetches, in
         feeds[n_feeds] = check->inputs[i];
         values[n_feeds++] = check->values[i];
     }
-    struct session_call call = {.feeds = feeds,
+    struct plan_request call = {.feeds = feeds,
                                 .feed_values = values,
                                 .n_feeds = n_feeds,
                                 .fetches = fetches,

@@ -76,7 +76,7 @@ struct remote_run {
 struct driver_step {
     struct session_done local; /* first */
     struct driver_session *session;
-    const struct session_call *call;
+    const struct plan_request *call;
     struct step *step;
     struct rendezvous *rendezvous;
     const struct share *own;
@@ -609,7 +609,7 @@ static void pack_edges(msgpack_packer *packer, const char *key, const struct gra
 /* The registration of a program with a remote task. */
 struct program_request {
     const struct remote_task *task;
-    const struct session_call *call;
+    const struct plan_request *call;
     const struct program *program;
     uint64_t *handle;
 };
@@ -617,7 +617,7 @@ struct program_request {
 static void pack_program(void *context, msgpack_packer *packer)
 {
     const struct program_request *r = context;
-    const struct session_call *call = r->call;
+    const struct plan_request *call = r->call;
     const struct graph *graph = r->task->session->options.graph;
     const struct share *share = &r->program->shares[r->task->task];
     plan_order order = order_of(r->task->session, r->program, r->task->task);
@@ -649,7 +649,7 @@ static bool is_cancelled(void *context)
     return step && atomic_load(&step->cancelled);
 }
 
-static int register_all(struct driver_session *session, const struct session_call *call,
+static int register_all(struct driver_session *session, const struct plan_request *call,
                         struct program *program, struct error *err)
 {
     struct inquiry *inquiry = inquiry_new(session->options.conns);
@@ -675,22 +675,17 @@ static int register_all(struct driver_session *session, const struct session_cal
     return code;
 }
 
-static struct program *make_program(struct driver_session *session, const struct session_call *call,
+static struct program *make_program(struct driver_session *session, const struct plan_request *call,
                                     struct error *err)
 {
     struct program *program = mem_alloc(sizeof *program);
     size_t n = session->table.names.n;
-    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
-    for (int i = 0; i < call->n_feeds; i++)
-        feeds[i].edge = call->feeds[i];
-    struct plan_request request = session_request(call, feeds);
     program->shares = mem_array(n + 1, sizeof *program->shares);
     program->handles = mem_array(session->tasks.n + 1, sizeof *program->handles);
-    request_divide(session->options.graph, &request, session->table.of_node, program->shares);
-    struct uncut *uncut = uncut_new(session->options.graph, &request);
+    request_divide(session->options.graph, call, session->table.of_node, program->shares);
+    struct uncut *uncut = uncut_new(session->options.graph, call);
     int code = uncut_order(uncut, &program->order, err);
     uncut_free(uncut);
-    mem_free(feeds);
     if (session->own >= 0) {
         const struct share *share = &program->shares[session->own];
         vec_each(i, &share->feeds)
@@ -710,7 +705,7 @@ static struct program *make_program(struct driver_session *session, const struct
 }
 
 /* Finds the program of a call, or makes and registers it. NULL: failed. */
-static struct program *get_program(struct driver_session *session, const struct session_call *call,
+static struct program *get_program(struct driver_session *session, const struct plan_request *call,
                                    struct error *err)
 {
     struct str *key = &session->key;
@@ -843,7 +838,7 @@ static void begin(struct driver_step *step, const struct program *program)
     if (local) {
         for (size_t i = 0; i < step->own->feeds.n; i++)
             step->feeds[i] = step->call->feed_values[step->own->feeds.items[i]];
-        struct session_call call = {.feeds = program->feeds.items,
+        struct plan_request call = {.feeds = program->feeds.items,
                                     .feed_values = step->feeds,
                                     .n_feeds = (int)program->feeds.n,
                                     .fetches = program->fetches.items,
@@ -884,7 +879,7 @@ static bool step_is_answered(void *context)
     return !atomic_load(&step->waiting);
 }
 
-int driver_session_run(struct driver_session *session, const struct session_call *call,
+int driver_session_run(struct driver_session *session, const struct plan_request *call,
                        struct step *step, struct tensor *fetches, struct error *err)
 {
     session->step = step;

@@ -42,7 +42,7 @@ void driver_session_close(struct driver_session *session);
 
 /* As session_run; node ids and edges refer to the whole graph. Sets step->session,
  * step->incarnation and step->replica. */
-int driver_session_run(struct driver_session *session, const struct session_call *call,
+int driver_session_run(struct driver_session *session, const struct plan_request *call,
                        struct step *step, struct tensor *fetches, struct error *err);
 
 /* Ends the current step, and later ones as soon as they start; from any thread. */

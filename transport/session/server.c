@@ -26,7 +26,7 @@
 
 /* A registered request. */
 struct handle {
-    struct session_call call; /* without the feeds' values */
+    struct plan_request call; /* without the feeds' values */
     plan_order order;
     struct arena arena; /* of the call's arrays */
 };
@@ -309,9 +309,9 @@ static int read_step(struct served_step *step, const struct query *query, struct
     return exchange_begin(served->exchange, step->id, &step->rendezvous, err);
 }
 
-static struct session_call call_of(const struct served_step *step)
+static struct plan_request call_of(const struct served_step *step)
 {
-    struct session_call call = step->handle->call;
+    struct plan_request call = step->handle->call;
     call.feed_values = step->feeds;
     return call;
 }
@@ -319,7 +319,7 @@ static struct session_call call_of(const struct served_step *step)
 static void plan_and_start(void *argument)
 {
     struct served_step *step = argument;
-    struct session_call call = call_of(step);
+    struct plan_request call = call_of(step);
     session_start(step->served->session, &call, &step->step, step->fetches, &step->done);
 }
 
@@ -327,7 +327,7 @@ static void plan_and_start(void *argument)
 static void run(struct served_step *step)
 {
     struct served_session *served = step->served;
-    struct session_call call = call_of(step);
+    struct plan_request call = call_of(step);
     step->step.rendezvous = step->rendezvous;
     step->fetches = mem_array((size_t)call.n_fetches + 1, sizeof *step->fetches);
     pthread_mutex_lock(&served->lock);
@@ -664,7 +664,7 @@ static int verb_register(struct served_session *served, const struct query *quer
     const struct graph *graph = served->sent.graph;
     struct edge *targets = NULL;
     struct handle *handle = mem_alloc(sizeof *handle);
-    struct session_call *call = &handle->call;
+    struct plan_request *call = &handle->call;
     struct arena *arena = &handle->arena;
     if (FAILPOINT("server.register"))
         error_set(err, ERR_RETRY, "failpoint server.register");

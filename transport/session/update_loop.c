@@ -112,7 +112,7 @@ static int open_session(struct update_loop *update, struct error *err)
 
 static int run_once(struct update_loop *update, int64_t number, struct error *err)
 {
-    struct session_call call = {.fetches = update->fetches.items,
+    struct plan_request call = {.fetches = update->fetches.items,
                                 .n_fetches = (int)update->fetches.n,
                                 .targets = update->targets.items,
                                 .n_targets = (int)update->targets.n};

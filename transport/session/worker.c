@@ -143,7 +143,7 @@ static void trace_link(void *context, struct link *link)
                &(struct trace_peer){link_peer(link)->task, stats.values_out, stats.values_in});
 }
 
-static int run(void *context, const struct session_call *call, struct step *step,
+static int run(void *context, const struct plan_request *call, struct step *step,
                struct tensor *fetches, struct error *err)
 {
     struct worker *worker = context;

@@ -41,12 +41,6 @@ struct plan_options {
                                    * ERR_CANCELLED; NULL: it cannot be cancelled */
 };
 
-struct plan_feed {
-    struct edge edge; /* any tensor of the graph */
-    enum dtype type;
-    struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
-};
-
 /* The place of a node's input among the reads and writes of a variable (struct access_place), as
  * seen by the loop that is `depth` loops deep; 0: outside of loops. */
 struct plan_place {
@@ -59,8 +53,12 @@ struct plan_place {
  * the variables, too (exec/run/divide.h). */
 typedef VEC(struct plan_place) plan_order;
 
+/* What a step is to run, and a plan or several are made for. */
 struct plan_request {
-    const struct plan_feed *feeds;
+    const struct edge *feeds; /* n_feeds edges, any tensors of the graph */
+    /* Their values, of which a plan takes types and shapes alone; unknown dimensions are allowed
+     * there and make the plan dynamic. */
+    const struct tensor *feed_values;
     int n_feeds;
     const struct edge *fetches;
     int n_fetches;

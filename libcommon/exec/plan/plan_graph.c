@@ -276,13 +276,16 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 {
     struct prune p;
     plan->n_feeds = request->n_feeds;
-    plan->feeds =
-        arena_copy(&plan->memory, request->feeds, (size_t)plan->n_feeds * sizeof *plan->feeds);
+    size_t n = (size_t)plan->n_feeds;
+    plan->feeds = arena_copy(&plan->memory, request->feeds, n * sizeof *plan->feeds);
+    plan->feed_values = arena_array(&plan->memory, n + 1, sizeof *plan->feed_values);
     for (int i = 0; i < plan->n_feeds; i++) {
-        const struct plan_feed *f = &plan->feeds[i];
-        const struct node *node = graph_node(plan->source, f->edge.node);
-        if (plan_check_fed(node, &node->outputs[f->edge.slot], f->type, &f->shape, err))
+        const struct tensor *value = &request->feed_values[i];
+        const struct node *node = graph_node(plan->source, plan->feeds[i].node);
+        if (plan_check_fed(node, &node->outputs[plan->feeds[i].slot], value->type, &value->shape,
+                           err))
             return err->code;
+        plan->feed_values[i] = tensor_borrow(value->type, &value->shape, NULL);
     }
     prune_init(&p, plan->source, request, false);
     plan->graph = plan->pruned = p.to;

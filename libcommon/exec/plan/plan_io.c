@@ -168,11 +168,11 @@ static void pack_feeds(msgpack_packer *packer, const struct plan *plan)
     struct str text = STR_INIT;
     msgpack_pack_array(packer, (size_t)plan->n_feeds);
     for (int i = 0; i < plan->n_feeds; i++) {
-        const struct plan_feed *feed = &plan->feeds[i];
+        const struct tensor *value = &plan->feed_values[i];
         str_clear(&text);
-        graph_print_edge(&text, plan->source, feed->edge);
+        graph_print_edge(&text, plan->source, plan->feeds[i]);
         str_append_char(&text, ' ');
-        shape_print_typed(&text, feed->type, &feed->shape);
+        shape_print_typed(&text, value->type, &value->shape);
         pack_text(packer, str_text(&text));
     }
     str_release(&text);

@@ -43,8 +43,9 @@ struct plan {
     int *order,
         n_order; /* items with a fixed order, as they run: the whole plan's, then loop by loop */
     int n_feeds, n_fetches;
-    struct plan_feed *feeds; /* as requested */
-    struct edge_map fed;     /* outputs of these nodes -> feed, in the final graph */
+    struct edge *feeds;         /* as requested */
+    struct tensor *feed_values; /* their types and shapes */
+    struct edge_map fed;        /* outputs of these nodes -> feed, in the final graph */
     int *fetch_values;
     int *fetch_places; /* in a part's plan: struct plan_place; NULL: the plan sees all uses */
     bool is_whole;

@@ -49,7 +49,7 @@ void prune_init(struct prune *p, const struct graph *from, const struct plan_req
                         .memory = ARENA_INIT,
                         .to = graph_new(from->registry)};
     for (int i = 0; i < request->n_feeds; i++)
-        edge_map_add(&p->fed, request->feeds[i].edge, i);
+        edge_map_add(&p->fed, request->feeds[i], i);
     p->needed = prune_find_needed(from, request, &p->fed, crosses, &p->memory);
     p->copy = arena_array(&p->memory, n, sizeof *p->copy);
     p->slot = arena_array(&p->memory, n, sizeof *p->slot);
@@ -64,18 +64,21 @@ void prune_release(struct prune *p)
     arena_release(&p->memory);
 }
 
-static int add_feed(struct graph *graph, const struct plan_feed *feed, const struct node *fed)
+static int add_feed(struct prune *p, int at)
 {
-    struct arena *arena = &graph->arena;
-    struct attr attrs[] = {{"dtype", attr_type(feed->type)}, {"shape", attr_shape(&feed->shape)}};
+    struct arena *arena = &p->to->arena;
+    const struct edge edge = p->request->feeds[at];
+    const struct tensor *value = &p->request->feed_values[at];
+    const struct node *fed = graph_node(p->from, edge.node);
+    struct attr attrs[] = {{"dtype", attr_type(value->type)}, {"shape", attr_shape(&value->shape)}};
     struct node_spec spec = {.op = "Placeholder",
-                             .name = arena_printf(arena, "_feed_%s_%d", fed->name, feed->edge.slot),
+                             .name = arena_printf(arena, "_feed_%s_%d", fed->name, edge.slot),
                              .attrs = arena_copy(arena, attrs, sizeof attrs),
                              .n_attrs = 2,
                              .file = fed->file,
                              .line = fed->line};
-    struct node_output output = {feed->type, false, feed->shape};
-    return graph_add_trusted(graph, &spec, &output, 1)->id;
+    struct node_output output = {value->type, false, value->shape};
+    return graph_add_trusted(p->to, &spec, &output, 1)->id;
 }
 
 /* Returns the node whose copy stands for `node`. */
@@ -89,7 +92,7 @@ struct edge prune_edge(struct prune *p, struct edge edge)
 {
     int at = edge_map_get(&p->fed, edge), node = copied_node(p, edge.node);
     if (at >= 0 && p->feed[at] < 0)
-        p->feed[at] = add_feed(p->to, &p->request->feeds[at], graph_node(p->from, edge.node));
+        p->feed[at] = add_feed(p, at);
     if (at >= 0)
         return (struct edge){p->feed[at], 0};
     return (struct edge){p->copy[node], p->slot[node] + (node == edge.node ? edge.slot : 0)};

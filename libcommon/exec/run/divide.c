@@ -24,7 +24,7 @@ void request_divide(const struct graph *graph, const struct plan_request *reques
     for (int i = 0; i < request->n_fetches; i++)
         vec_push(&shares[place[request->fetches[i].node]].fetches, i);
     for (int i = 0; i < request->n_feeds; i++)
-        vec_push(&shares[place[request->feeds[i].edge.node]].feeds, i);
+        vec_push(&shares[place[request->feeds[i].node]].feeds, i);
     graph_each(node, graph) {
         const struct node *send = p.needed[node->id] ? join_send_of(graph, node) : NULL;
         if (send && !is_target[send->id]) {

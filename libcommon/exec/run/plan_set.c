@@ -31,13 +31,17 @@ static int make_plan(const struct plan_part *part, const struct graph *graph,
     const struct share *share = &part->share;
     plan_order order = VEC_INIT;
     struct plan_options options = set->plan;
-    struct plan_feed *feeds = mem_array(share->feeds.n + 1, sizeof *feeds);
+    struct edge *feeds = mem_array(share->feeds.n + 1, sizeof *feeds);
+    struct tensor *values = mem_array(share->feeds.n + 1, sizeof *values);
     struct edge *fetches = mem_array(share->fetches.n + 1, sizeof *fetches);
-    for (size_t i = 0; i < share->feeds.n; i++)
+    for (size_t i = 0; i < share->feeds.n; i++) {
         feeds[i] = whole->feeds[share->feeds.items[i]];
+        values[i] = whole->feed_values[share->feeds.items[i]];
+    }
     for (size_t i = 0; i < share->fetches.n; i++)
         fetches[i] = whole->fetches[share->fetches.items[i]];
     struct plan_request request = {.feeds = feeds,
+                                   .feed_values = values,
                                    .n_feeds = (int)share->feeds.n,
                                    .fetches = fetches,
                                    .n_fetches = (int)share->fetches.n,
@@ -49,6 +53,7 @@ static int make_plan(const struct plan_part *part, const struct graph *graph,
     options.device = part->device;
     int code = plan_new(graph, &options, &request, plan, err);
     mem_free(feeds);
+    mem_free(values);
     mem_free(fetches);
     vec_release(&order);
     return code;
@@ -101,7 +106,7 @@ static int divide(struct plan_set *set, const struct graph *graph,
     int *place = find_places(graph, options);
     request_divide(graph, request, place, shares);
     if (lost->feeds.n)
-        node = request->feeds[lost->feeds.items[0]].edge.node;
+        node = request->feeds[lost->feeds.items[0]].node;
     if (lost->fetches.n)
         node = request->fetches[lost->fetches.items[0]].node;
     if (lost->targets.n)

@@ -124,9 +124,9 @@ static void run_free_idle(struct plan *plan)
 static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
 {
     for (int i = 0; i < plan->n_feeds; i++) {
-        const struct plan_feed *wanted = &plan->feeds[i];
+        const struct tensor *wanted = &plan->feed_values[i];
         const struct node_output output = {wanted->type, false, wanted->shape};
-        if (plan_check_fed(graph_node(plan->source, wanted->edge.node), &output, feeds[i].type,
+        if (plan_check_fed(graph_node(plan->source, plan->feeds[i].node), &output, feeds[i].type,
                            &feeds[i].shape, err))
             return err->code;
     }

@@ -262,7 +262,7 @@ int driver_ready(struct driver *driver, struct error *err)
     return 0;
 }
 
-static int run_call(struct driver *driver, const struct session_call *call, struct tensor *fetches,
+static int run_call(struct driver *driver, const struct plan_request *call, struct tensor *fetches,
                     struct error *err)
 {
     struct step *step = &driver->at_hand;
@@ -270,16 +270,11 @@ static int run_call(struct driver *driver, const struct session_call *call, stru
                        : session_run(driver->session, call, step, fetches, err);
 }
 
-/* Makes the call, without feeds or with those given. */
-static struct session_call make_call(const struct request *request, const struct feeds *feeds)
+static struct plan_request next_call(const struct driver *driver)
 {
-    return (struct session_call){.feeds = feeds ? feeds->edges.items : NULL,
-                                 .feed_values = feeds ? feeds->values.items : NULL,
-                                 .n_feeds = feeds ? (int)feeds->edges.n : 0,
-                                 .fetches = request->fetches.items,
-                                 .n_fetches = (int)request->fetches.n,
-                                 .targets = request->targets.items,
-                                 .n_targets = (int)request->targets.n};
+    const struct feeds *feeds = &driver->feeds;
+    return request_with_feeds(&driver->request, feeds->edges.items, feeds->values.items,
+                              feeds->edges.n);
 }
 
 int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
@@ -289,7 +284,7 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
     int code = request_run(&request, entry, err);
     if (!code && (int)request.fetches.n > n_max)
         code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry, request.fetches.n);
-    const struct session_call call = make_call(&request, NULL);
+    const struct plan_request call = request_with_feeds(&request, NULL, NULL, 0);
     driver->at_hand.number = number;
     if (!code)
         code = run_call(driver, &call, fetches, err);
@@ -354,7 +349,7 @@ int driver_run_step(struct driver *driver, struct error *err)
 {
     driver->at_hand.number = ++driver->step;
     driver->at_hand.trace = driver->trace;
-    struct session_call call = make_call(&driver->request, &driver->feeds);
+    struct plan_request call = next_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     if (!driver->views && (driver->version || driver->fetched))
         driver->views = request_views(&driver->request);
@@ -386,7 +381,7 @@ int driver_run_step(struct driver *driver, struct error *err)
 
 int driver_write_plan(struct driver *driver, struct error *err)
 {
-    struct session_call call = make_call(&driver->request, &driver->feeds);
+    struct plan_request call = next_call(driver);
     struct plan *const *plans;
     int n, code = session_plans(driver->session, &call, &plans, &n, err);
     if (code)

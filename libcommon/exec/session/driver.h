@@ -20,7 +20,7 @@ struct driver {
     struct device *device;
     struct session *session;
     /* Runs steps instead of session_run, with the same contract; NULL: session_run does. */
-    int (*run)(void *context, const struct session_call *call, struct step *step,
+    int (*run)(void *context, const struct plan_request *call, struct step *step,
                struct tensor *fetches, struct error *err);
     void *run_context;
     const char *option, *what;         /* "--run", "train": the request, for messages */

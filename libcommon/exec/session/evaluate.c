@@ -11,7 +11,7 @@ int evaluator_run(void *evaluator, const struct graph *graph, const struct edge 
     if (!e->device && !(e->device = device_open("CPU", 0, &device, err)))
         return err->code;
     struct session_options options = {.plan = {.kernels = e->kernels, .device = e->device}};
-    struct session_call call = {.fetches = edges, .n_fetches = n};
+    struct plan_request call = {.fetches = edges, .n_fetches = n};
     struct step step = {.number = 1};
     struct session *session = session_new(graph, &options);
     int code = session_run(session, &call, &step, values, err);

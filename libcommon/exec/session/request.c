@@ -19,6 +19,18 @@ void request_release(struct request *request)
     edge_map_release(&request->alias_of);
 }
 
+struct plan_request request_with_feeds(const struct request *request, const struct edge *feeds,
+                                       const struct tensor *values, size_t n_feeds)
+{
+    return (struct plan_request){.feeds = feeds,
+                                 .feed_values = values,
+                                 .n_feeds = (int)n_feeds,
+                                 .fetches = request->fetches.items,
+                                 .n_fetches = (int)request->fetches.n,
+                                 .targets = request->targets.items,
+                                 .n_targets = (int)request->targets.n};
+}
+
 /* The tensor's alias, if the user gave it one; else its canonical name. */
 static const char *edge_name(struct request *request, struct edge edge)
 {
@@ -91,10 +103,7 @@ int request_run(struct request *request, const char *name, struct error *err)
 static const bool *mark_used(const struct request *request, const struct edge *fed, int n_fed,
                              struct arena *memory)
 {
-    const struct plan_request wanted = {.fetches = request->fetches.items,
-                                        .n_fetches = (int)request->fetches.n,
-                                        .targets = request->targets.items,
-                                        .n_targets = (int)request->targets.n};
+    const struct plan_request wanted = request_with_feeds(request, NULL, NULL, 0);
     struct edge_map is_fed = {0};
     for (int i = 0; i < n_fed; i++)
         edge_map_add(&is_fed, fed[i], i);

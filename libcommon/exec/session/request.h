@@ -5,8 +5,7 @@
 #ifndef TF_EXEC_REQUEST_H
 #define TF_EXEC_REQUEST_H
 
-#include "base/vec.h"
-#include "graph/edge_map.h"
+#include "exec/plan/plan.h"
 
 struct request {
     const struct graph *graph;
@@ -23,6 +22,10 @@ int request_run(struct request *request, const char *name, struct error *err);
 
 /* Adds a tensor by name; a tensor that is added twice is fetched once. */
 int request_fetch(struct request *request, const char *name, struct error *err);
+
+/* Returns what a step of the request runs, with these feeds; the arrays are borrowed. */
+struct plan_request request_with_feeds(const struct request *request, const struct edge *feeds,
+                                       const struct tensor *values, size_t n_feeds);
 
 void request_release(struct request *request);
 

@@ -75,24 +75,13 @@ struct variable_store *session_variables(struct session *session)
     return session->options.plan.variables;
 }
 
-/* Returns a feed's shape for a plan: its own, or, for a plan that serves all shapes, the shape that
- * the graph gives it. */
-static const struct shape *feed_shape(const struct session *session,
-                                      const struct session_call *call, int i, bool general)
+static void make_key(struct str *key, const struct plan_request *call)
 {
-    struct edge edge = call->feeds[i];
-    return general ? &graph_node(session->graph, edge.node)->outputs[edge.slot].shape
-                   : &call->feed_values[i].shape;
-}
-
-static void make_key(struct str *key, const struct session *session,
-                     const struct session_call *call, bool general)
-{
-    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general, call->order != NULL};
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, call->order != NULL};
     str_clear(key);
     str_append_bytes(key, counts, sizeof counts);
     for (int i = 0; i < call->n_feeds; i++) {
-        const struct shape *shape = feed_shape(session, call, i, general);
+        const struct shape *shape = &call->feed_values[i].shape;
         str_append_bytes(key, &call->feeds[i], sizeof call->feeds[i]);
         str_append_bytes(key, &call->feed_values[i].type, sizeof call->feed_values[i].type);
         str_append_bytes(key, &shape->rank, sizeof shape->rank);
@@ -115,24 +104,17 @@ static struct plan_cache_entry *hold_plan(struct session *session, struct plan_c
 
 /* Makes a plan with one user. `making` is held, so that nobody else adds a plan; `lock` is not, so
  * that others can run existing plans meanwhile. */
-static struct plan_cache_entry *make(struct session *session, const struct session_call *call,
-                                     const struct step *step, bool general, struct error *err)
+static struct plan_cache_entry *make(struct session *session, const struct plan_request *call,
+                                     const struct step *step, struct error *err)
 {
     struct plan_cache_entry *c = mem_alloc(sizeof *c);
-    make_key(&c->key, session, call, general);
-    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
-    for (int i = 0; i < call->n_feeds; i++)
-        feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
-                                      *feed_shape(session, call, i, general)};
-    struct plan_request request = session_request(call, feeds);
+    make_key(&c->key, call);
     struct plan_set_options options = session->options;
     /* A step that is cancelled by step_cancel ends alone: the plan is still made, for the next. */
     if (step)
         options.plan.cancelled = &step->cancelled;
     options.plan.stopped = step ? &step->stop.stopped : NULL;
-    int code = plan_set_new(session->graph, &options, &request, &c->set, err);
-    mem_free(feeds);
-    if (code) {
+    if (plan_set_new(session->graph, &options, call, &c->set, err)) {
         cached_free(c);
         return NULL;
     }
@@ -167,10 +149,10 @@ static struct plan_cache_entry *make(struct session *session, const struct sessi
 
 /* Returns the plan with one more user; NULL: it must be made. */
 static struct plan_cache_entry *acquire_planned(struct session *session,
-                                                const struct session_call *call, bool general)
+                                                const struct plan_request *call)
 {
     pthread_mutex_lock(&session->lock);
-    make_key(&session->key, session, call, general);
+    make_key(&session->key, call);
     struct plan_cache_entry *c = NULL;
     for (size_t i = 0; i < session->plans.n && !c; i++) {
         const struct str *key = &session->plans.items[i]->key;
@@ -186,39 +168,58 @@ static void return_plan(struct plan_cache_entry *c)
     atomic_fetch_sub(&c->users, 1);
 }
 
+/* As acquire, for a plan that serves all shapes: its feeds have the shapes that the graph gives
+ * them. NULL: there can be none. */
+static struct plan_cache_entry *
+acquire_general(struct session *session, const struct plan_request *call, const struct step *step)
+{
+    struct error ignored = ERROR_INIT;
+    struct plan_request general = *call;
+    struct tensor *values = mem_array((size_t)call->n_feeds + 1, sizeof *values);
+    for (int i = 0; i < call->n_feeds; i++) {
+        const struct node_output *output = graph_output(session->graph, call->feeds[i]);
+        values[i] = tensor_borrow(call->feed_values[i].type, &output->shape, NULL);
+    }
+    general.feed_values = values;
+    struct plan_cache_entry *c = acquire_planned(session, &general);
+    if (!c)
+        c = make(session, &general, step, &ignored);
+    mem_free(values);
+    return c;
+}
+
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. NULL
  * with the error set: ERR_CANCELLED if the step is cancelled while the plan is made. `step` may be
  * NULL. */
-static struct plan_cache_entry *acquire(struct session *session, const struct session_call *call,
+static struct plan_cache_entry *acquire(struct session *session, const struct plan_request *call,
                                         struct step *step, struct error *err)
 {
-    struct error ignored = ERROR_INIT;
-    struct plan_cache_entry *c = acquire_planned(session, call, false);
+    struct plan_cache_entry *c = acquire_planned(session, call);
     if (c)
         return c;
     error_clear(err); /* an earlier step's error is not this plan's */
     pthread_mutex_lock(&session->making);
-    c = acquire_planned(session, call, false); /* another thread may have made it just now */
+    c = acquire_planned(session, call); /* another thread may have made it just now */
     /* A plan that serves all shapes is made once the cache is full; shapes that occur twice in a
      * row get a plan of their own. */
     bool general = false;
     pthread_mutex_lock(&session->lock);
     if (!c && session->plans.n >= session->plans_max) {
-        make_key(&session->key, session, call, false);
+        make_key(&session->key, call);
         uint64_t hash = hash_bytes(session->key.data, session->key.n, 0);
         general = session->last_miss != hash && call->n_feeds > 0;
         session->last_miss = hash;
     }
     pthread_mutex_unlock(&session->lock);
-    if (general && !(c = acquire_planned(session, call, true)))
-        c = make(session, call, step, true, &ignored);
+    if (general)
+        c = acquire_general(session, call, step);
     if (!c)
-        c = make(session, call, step, false, err);
+        c = make(session, call, step, err);
     pthread_mutex_unlock(&session->making);
     return c;
 }
 
-int session_run(struct session *session, const struct session_call *call, struct step *step,
+int session_run(struct session *session, const struct plan_request *call, struct step *step,
                 struct tensor *fetches, struct error *err)
 {
     struct plan_cache_entry *c = acquire(session, call, step, err);
@@ -236,7 +237,7 @@ static void started_over(struct step_done *done, int code, const struct error *e
     d->over(d, code, err);
 }
 
-static void start(struct plan_cache_entry *c, const struct session_call *call, struct step *step,
+static void start(struct plan_cache_entry *c, const struct plan_request *call, struct step *step,
                   struct tensor *fetches, struct session_done *done)
 {
     done->done.done = started_over;
@@ -244,7 +245,7 @@ static void start(struct plan_cache_entry *c, const struct session_call *call, s
     plan_set_start(c->set, step, call->feed_values, fetches, &done->done);
 }
 
-void session_start(struct session *session, const struct session_call *call, struct step *step,
+void session_start(struct session *session, const struct plan_request *call, struct step *step,
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
@@ -255,16 +256,16 @@ void session_start(struct session *session, const struct session_call *call, str
         done->over(done, err.code, &err);
 }
 
-bool session_start_planned(struct session *session, const struct session_call *call,
+bool session_start_planned(struct session *session, const struct plan_request *call,
                            struct step *step, struct tensor *fetches, struct session_done *done)
 {
-    struct plan_cache_entry *c = acquire_planned(session, call, false);
+    struct plan_cache_entry *c = acquire_planned(session, call);
     if (c)
         start(c, call, step, fetches, done);
     return c != NULL;
 }
 
-int session_plans(struct session *session, const struct session_call *call,
+int session_plans(struct session *session, const struct plan_request *call,
                   struct plan *const **plans, int *n, struct error *err)
 {
     struct plan_cache_entry *c = acquire(session, call, NULL, err);
@@ -278,12 +279,12 @@ int session_plans(struct session *session, const struct session_call *call,
 
 struct session_handle {
     struct session *session;
-    struct session_call call;
+    struct plan_request call;
     struct plan_cache_entry *plans; /* of the last step; NULL: none */
-    struct plan_feed *feeds;        /* types and shapes of its feeds */
+    struct tensor *feeds;           /* their types and shapes there */
 };
 
-struct session_handle *session_prepare(struct session *session, const struct session_call *call)
+struct session_handle *session_prepare(struct session *session, const struct plan_request *call)
 {
     struct session_handle *handle = mem_alloc(sizeof *handle);
     handle->session = session;
@@ -304,10 +305,8 @@ int session_run_prepared(struct session_handle *handle, const struct tensor *fee
             return_plan(handle->plans);
         handle->call.feed_values = feeds;
         handle->plans = acquire(handle->session, &handle->call, step, err);
-        for (int i = 0; i < handle->call.n_feeds; i++) {
-            handle->feeds[i].type = feeds[i].type;
-            handle->feeds[i].shape = feeds[i].shape;
-        }
+        for (int i = 0; i < handle->call.n_feeds; i++)
+            handle->feeds[i] = tensor_borrow(feeds[i].type, &feeds[i].shape, NULL);
     }
     if (!handle->plans)
         return err->code;

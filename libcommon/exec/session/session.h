@@ -28,39 +28,15 @@ struct session *session_new(const struct graph *graph, const struct session_opti
 void session_free(struct session *session);
 struct variable_store *session_variables(struct session *session);
 
-struct session_call {
-    const struct edge *feeds; /* n_feeds edges, and their tensors */
-    const struct tensor *feed_values;
-    int n_feeds;
-    const struct edge *fetches;
-    int n_fetches;
-    const int *targets; /* node ids */
-    int n_targets;
-    const plan_order *order; /* for a part, from the driver; NULL: the call is all there is */
-};
-
-/* Returns the request of a plan for the call; `feeds` are the call's. */
-static inline struct plan_request session_request(const struct session_call *call,
-                                                  const struct plan_feed *feeds)
-{
-    return (struct plan_request){.feeds = feeds,
-                                 .n_feeds = call->n_feeds,
-                                 .fetches = call->fetches,
-                                 .n_fetches = call->n_fetches,
-                                 .targets = call->targets,
-                                 .n_targets = call->n_targets,
-                                 .order = call->order};
-}
-
 /* Finds or makes the plan, and runs one step. Thread-safe. */
-int session_run(struct session *session, const struct session_call *call, struct step *step,
+int session_run(struct session *session, const struct plan_request *call, struct step *step,
                 struct tensor *fetches, struct error *err);
 
 /* A call that is made repeatedly: while its feeds have the types and shapes of the last step, a
  * step looks for no plan and takes no lock of the session. Other feeds are allowed, and become the
  * usual ones. The call's feeds, fetches and targets are borrowed; feed values are not read before
  * the first step. Used by one thread at a time; freed before the session. */
-struct session_handle *session_prepare(struct session *session, const struct session_call *call);
+struct session_handle *session_prepare(struct session *session, const struct plan_request *call);
 int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
                          struct step *step, struct tensor *fetches, struct error *err);
 void session_handle_free(struct session_handle *handle);
@@ -74,18 +50,18 @@ struct session_done {
 };
 
 /* Runs like session_run, but does not wait: see plan_start. */
-void session_start(struct session *session, const struct session_call *call, struct step *step,
+void session_start(struct session *session, const struct plan_request *call, struct step *step,
                    struct tensor *fetches, struct session_done *done);
 
 /* As session_start, if the plan exists. Returns false, and does nothing, if it must be made first,
  * which takes long (values of new variables may be read from a checkpoint). For threads that others
  * wait for. */
-bool session_start_planned(struct session *session, const struct session_call *call,
+bool session_start_planned(struct session *session, const struct plan_request *call,
                            struct step *step, struct tensor *fetches, struct session_done *done);
 
 /* The plans for a call, one for each device that takes part, for --dump-plan; the session owns
  * them. */
-int session_plans(struct session *session, const struct session_call *call,
+int session_plans(struct session *session, const struct plan_request *call,
                   struct plan *const **plans, int *n, struct error *err);
 
 #endif

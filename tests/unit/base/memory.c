@@ -244,7 +244,8 @@ static void on_the_host_nothing_is_copied(void **state)
     static const struct shape shape = {.rank = 2, .dims = {2, 3}};
     struct tensor value = tensor_borrow(FLOAT32, &shape, NULL);
     struct edge x = {graph_find(f.graph, "x")->id, 0}, same = {graph_find(f.graph, "same")->id, 0};
-    struct session_call call = {&x, &value, 1, &same, 1, NULL, 0, NULL};
+    struct plan_request call = {
+        .feeds = &x, .feed_values = &value, .n_feeds = 1, .fetches = &same, .n_fetches = 1};
     assert_int_equal(session_plans(f.session, &call, &plans, &n, &err), 0);
     n = plan_items(plans[0], &items);
     for (int i = 0; i < n; i++)

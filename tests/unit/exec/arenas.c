@@ -85,7 +85,7 @@ static double run(struct session *session, const struct graph *graph, int i)
         fail_msg("%s", err.text);
     for (int k = 0; k < tensor_count(&ones); k++)
         ((float *)ones.data)[k] = 1;
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &fed, .feed_values = &ones, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     struct step step = {.number = 1};
     if (session_run(session, &call, &step, &result, &err))

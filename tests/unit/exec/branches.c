@@ -32,11 +32,11 @@ static struct plan *plan_of(const struct graph *graph, const char *fetch,
     struct error err = ERROR_INIT;
     struct plan_options options = {
         .kernels = ops_kernels(), .device = fixture_device(), .variables = variables};
-    struct plan_feed x = {.type = FLOAT32};
-    struct edge edge;
-    struct plan_request request = {.feeds = &x, .n_feeds = 1, .fetches = &edge, .n_fetches = 1};
+    struct tensor value = {.type = FLOAT32};
+    struct edge edge, x = {graph_find(graph, "x")->id, 0};
+    struct plan_request request = {
+        .feeds = &x, .feed_values = &value, .n_feeds = 1, .fetches = &edge, .n_fetches = 1};
     struct plan *plan = NULL;
-    x.edge = (struct edge){graph_find(graph, "x")->id, 0};
     if (graph_parse_edge(graph, fetch, &edge, &err) ||
         plan_new(graph, &options, &request, &plan, &err))
         fail_msg("%s", err.text);

@@ -43,7 +43,8 @@ static void run(struct fixture *f, int64_t number, uint64_t seed, struct outcome
     if (graph_parse_edge(f->graph, "x", &feed, &f->err) ||
         graph_parse_edge(f->graph, "y", &fetched, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {&feed, &x, 1, &fetched, 1, NULL, 0, NULL};
+    struct plan_request call = {
+        .feeds = &feed, .feed_values = &x, .n_feeds = 1, .fetches = &fetched, .n_fetches = 1};
     outcome->code = session_run(f->session, &call, &step, &y, &f->err);
     if (outcome->code) {
         snprintf(outcome->text, sizeof outcome->text, "%s", f->err.text);

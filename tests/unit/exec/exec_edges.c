@@ -89,7 +89,7 @@ static void *run_endless(void *argument)
     if (graph_parse_edge(e->fixture->graph, "xi", &fetch, &e->fixture->err) ||
         graph_parse_edge(e->fixture->graph, "x", &feed, &e->fixture->err))
         return NULL;
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &feed, .feed_values = &value, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     e->code = session_run(e->fixture->session, &call, &e->step, &result, &e->fixture->err);
     return NULL;

@@ -54,11 +54,11 @@ static struct plan *plan_of(const struct graph *graph, const struct which *of,
 {
     unsigned all_but_chains = DEVICE_PASSES_ALL & ~(1u << device_pass_find("chains"));
     struct error err = ERROR_INIT;
-    struct edge fetches[2];
-    struct plan_feed feeds[2];
+    struct edge fetches[2], feeds[2];
+    struct tensor values[2];
     static const char *const fed[] = {"x", "r"};
     struct plan_request request = {
-        .feeds = feeds, .fetches = fetches, .n_fetches = of->other ? 2 : 1};
+        .feeds = feeds, .feed_values = values, .fetches = fetches, .n_fetches = of->other ? 2 : 1};
     struct plan_options options = {.kernels = ops_kernels(),
                                    .device = fixture_device(),
                                    .variables = variables,
@@ -67,9 +67,11 @@ static struct plan *plan_of(const struct graph *graph, const struct which *of,
     struct plan *plan = NULL;
     for (int i = 0; i < 2; i++) {
         const struct node *node = graph_find(graph, fed[i]);
-        if (node && node_is(node, "Placeholder"))
-            feeds[request.n_feeds++] =
-                (struct plan_feed){{node->id, 0}, node->outputs[0].type, node->outputs[0].shape};
+        if (!node || !node_is(node, "Placeholder"))
+            continue;
+        feeds[request.n_feeds] = (struct edge){node->id, 0};
+        values[request.n_feeds++] =
+            tensor_borrow(node->outputs[0].type, &node->outputs[0].shape, NULL);
     }
     fetches[0] = (struct edge){graph_find(graph, of->fetch)->id, 0};
     if (of->other)
@@ -173,7 +175,7 @@ static struct session *session_of(const struct graph *graph, bool dynamic, bool 
 {
     struct error err = ERROR_INIT;
     int init = graph_find(graph, "init")->id;
-    struct session_call call = {.targets = &init, .n_targets = 1};
+    struct plan_request call = {.targets = &init, .n_targets = 1};
     struct step step = {.number = 0};
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
@@ -198,7 +200,7 @@ static int run(struct session *session, const struct graph *graph, int last, int
     snprintf(name, sizeof name, "n%d", last);
     struct edge fed = {graph_find(graph, "n0")->id, 0}, fetch = {graph_find(graph, name)->id, 0};
     struct step step = {.number = number};
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &fed, .feed_values = &x, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     int code = session_run(session, &call, &step, result, err);
     tensor_release(&x);

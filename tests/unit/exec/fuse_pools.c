@@ -160,7 +160,7 @@ static void run(const struct graph *graph, uint64_t random, unsigned without,
     }
     for (int i = 0; i < 2; i++)
         fetches[i] = (struct edge){graph_find(graph, i ? "n1" : "n0")->id, 0};
-    struct session_call call = {.feeds = feeds,
+    struct plan_request call = {.feeds = feeds,
                                 .feed_values = values,
                                 .n_feeds = N_INPUTS,
                                 .fetches = fetches,

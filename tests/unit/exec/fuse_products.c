@@ -204,7 +204,7 @@ static void run(const struct graph *graph, const struct net *net, unsigned witho
     }
     snprintf(name, sizeof name, "n%d", net->n);
     fetch = (struct edge){graph_find(graph, name)->id, 0};
-    struct session_call call = {.feeds = feeds,
+    struct plan_request call = {.feeds = feeds,
                                 .feed_values = values,
                                 .n_feeds = net->n_inputs,
                                 .fetches = &fetch,

@@ -169,7 +169,7 @@ static void run(const struct sum *sum, const struct graph *graph, bool dynamic, 
         snprintf(name, sizeof name, "i%d", i);
         feeds[i] = (struct edge){graph_find(graph, name)->id, 0};
     }
-    struct session_call call = {.feeds = feeds,
+    struct plan_request call = {.feeds = feeds,
                                 .feed_values = sum->values,
                                 .n_feeds = n_feeds,
                                 .fetches = &fetch,

@@ -221,7 +221,8 @@ static int step(struct fixture *f, int64_t number, const char *what, int32_t ind
     struct edge feed = {graph_find(f->graph, "x")->id, 0};
     int target = graph_find(f->graph, what)->id;
     struct step step = {.number = number, .seed = 5};
-    struct session_call call = {&feed, &x, 1, NULL, 0, &target, 1, NULL};
+    struct plan_request call = {
+        .feeds = &feed, .feed_values = &x, .n_feeds = 1, .targets = &target, .n_targets = 1};
     return session_run(f->session, &call, &step, NULL, &f->err);
 }
 

@@ -93,8 +93,9 @@ static void open_side(struct cut_run *run, int i)
     struct plan_options options = {.kernels = ops_kernels(),
                                    .device = run->device,
                                    .variables = session_variables(run->whole.session)};
-    struct plan_feed feed = {x, FLOAT32, shape};
-    struct plan_request request = {.feeds = &feed,
+    struct tensor value = {.type = FLOAT32, .shape = shape};
+    struct plan_request request = {.feeds = &x,
+                                   .feed_values = &value,
                                    .n_feeds = side->has_x,
                                    .fetches = &y,
                                    .n_fetches = side->has_y,
@@ -210,7 +211,13 @@ static void step_of_whole(struct fixture *f, const struct tensor *x, struct step
     for (size_t k = 0; k < f->graph->nodes.n; k++)
         if (graph_node(f->graph, (int)k)->name[0] == 'n')
             vec_push(&targets, (int)k);
-    struct session_call call = {&feed, x, 1, &fetch, 1, targets.items, (int)targets.n, NULL};
+    struct plan_request call = {.feeds = &feed,
+                                .feed_values = x,
+                                .n_feeds = 1,
+                                .fetches = &fetch,
+                                .n_fetches = 1,
+                                .targets = targets.items,
+                                .n_targets = (int)targets.n};
     outcome->code = session_run(f->session, &call, step, &y, &f->err);
     if (!outcome->code)
         take(outcome->y, &y);

@@ -136,7 +136,7 @@ static void nobody_plans_for_a_step_that_is_cancelled(void **state)
     (void)state;
     fixture_open(&f, "y = Const() {dtype=float32, value=2}\nz = Neg(y)\n", false);
     struct edge fetch = {graph_find(f.graph, "z")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     struct step step = {.number = 1};
     struct tensor result = TENSOR_INIT;
     atomic_store(&step.cancelled, true);

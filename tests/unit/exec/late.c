@@ -154,7 +154,7 @@ static float run(struct lab *lab, const char *name)
     int id = graph_find(lab->graph, name)->id;
     struct edge fetch = {id, 0};
     bool fetches = graph_node(lab->graph, id)->n_outputs > 0;
-    struct session_call call = {.feeds = &feed,
+    struct plan_request call = {.feeds = &feed,
                                 .feed_values = &value,
                                 .n_feeds = 1,
                                 .fetches = &fetch,
@@ -208,8 +208,10 @@ static void the_largest_is_made_late(void **state)
                                    .without = 1 << DEVICE_PASS_VIEWS,
                                    .threads = 1};
     struct edge fetch = {graph_find(lab.graph, "train")->id, 0};
-    struct plan_feed feed = {{graph_find(lab.graph, "p")->id, 0}, FLOAT32, SHAPE_SCALAR};
-    struct plan_request request = {.feeds = &feed, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
+    struct edge feed = {graph_find(lab.graph, "p")->id, 0};
+    struct tensor value = {.type = FLOAT32, .shape = SHAPE_SCALAR};
+    struct plan_request request = {
+        .feeds = &feed, .feed_values = &value, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     if (plan_new(lab.graph, &options, &request, &plan, &err))
         fail_msg("%s", err.text);
     assert_true(position(plan, "g1") < position(plan, "w1"));

@@ -102,7 +102,7 @@ static int count_relayouts(struct plan *plan)
     return relayouts;
 }
 
-static void run(struct net *net, struct device *device, const struct session_call *call,
+static void run(struct net *net, struct device *device, const struct plan_request *call,
                 bool no_layouts, struct tensor results[N_RESULTS], int *relayouts)
 {
     struct session_options options = {
@@ -149,7 +149,7 @@ static void check_net(bool nchw, int64_t channels_1, int64_t channels_2)
     assert_int_equal(tensor_alloc(&feed, FLOAT32, &shape, &net.err), 0);
     for (int64_t i = 0; i < tensor_count(&feed); i++)
         tensor_set_float64(&feed, i, (double)(i * 104729 % 2003) / 2003 - 0.5);
-    struct session_call call = {.feeds = inputs,
+    struct plan_request call = {.feeds = inputs,
                                 .feed_values = &feed,
                                 .n_feeds = 1,
                                 .fetches = net.results,

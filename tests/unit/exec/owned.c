@@ -85,7 +85,7 @@ static const void *run(struct fixture *f, const char *target, struct other_end *
     struct shape shape = shape_vector(N);
     struct step step = {.number = 1, .rendezvous = &end->rendezvous};
     int id = graph_find(f->graph, target)->id;
-    struct session_call call = {.targets = &id, .n_targets = 1};
+    struct plan_request call = {.targets = &id, .n_targets = 1};
     *end = (struct other_end){
         .rendezvous = {.send = take, .receive = receive, .abort = ignore, .aborted = not_aborted}};
     assert_int_equal(tensor_alloc(&end->given, FLOAT32, &shape, &f->err), 0);

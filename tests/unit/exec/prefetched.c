@@ -233,7 +233,7 @@ static long copies_in(struct device *device)
 /* Runs a step, and returns to the driver only when the copies for the next step are enqueued: it
  * would hang if they came later. The second step's feeds are not prefetched before the first step
  * has ended, which shows what is needed, and no step follows the last. */
-static int run_until_the_next_is_prefetched(void *context, const struct session_call *call,
+static int run_until_the_next_is_prefetched(void *context, const struct plan_request *call,
                                             struct step *step, struct tensor *fetches,
                                             struct error *err)
 {

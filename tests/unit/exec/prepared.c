@@ -22,17 +22,17 @@ struct made {
     struct edge feed, fetch;
 };
 
-static struct session_call call_of(struct fixture *f, struct made *made)
+static struct plan_request call_of(struct fixture *f, struct made *made)
 {
     made->feed = (struct edge){graph_find(f->graph, "x")->id, 0};
     made->fetch = (struct edge){graph_find(f->graph, "y")->id, 0};
-    return (struct session_call){
+    return (struct plan_request){
         .feeds = &made->feed, .n_feeds = 1, .fetches = &made->fetch, .n_fetches = 1};
 }
 
 static void prepare(struct fixture *f, struct made *made)
 {
-    struct session_call call = call_of(f, made);
+    struct plan_request call = call_of(f, made);
     made->handle = session_prepare(f->session, &call);
 }
 

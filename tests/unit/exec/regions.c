@@ -208,7 +208,7 @@ static int run(const struct graph *graph, struct edge fetch, enum plan_cut cut,
         .plan = {.kernels = ops_kernels(), .device = cut_devices()[0], .cut = cut}};
     struct session *session = session_new(graph, &options);
     struct step step = {.number = 1};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     int code = session_run(session, &call, &step, value, err);
     session_free(session);
     return code;

@@ -193,7 +193,7 @@ static void check_parts(const struct cut_graph *cut, struct task_reply *found)
                                       .n_devices = CUT_DEVICES};
     struct session *session = session_new(cut->joined, &options);
     int *targets = mem_array(cut->joined->nodes.n + 1, sizeof *targets);
-    struct session_call call = {.targets = targets};
+    struct plan_request call = {.targets = targets};
     struct plan *const *plans;
     int n;
     struct error err = ERROR_INIT;

@@ -100,7 +100,7 @@ static double fetch_of(struct fixture *f, const char *fetch, struct rendezvous *
     struct tensor result;
     struct error err = ERROR_INIT; /* several members fetch at once */
     struct step step = {.number = 1, .rendezvous = rendezvous, .collective = collective};
-    struct session_call call = {.fetches = &edge, .n_fetches = 1};
+    struct plan_request call = {.fetches = &edge, .n_fetches = 1};
     if (graph_parse_edge(f->graph, fetch, &edge, &err) ||
         session_run(f->session, &call, &step, &result, &err))
         fail_msg("%s", err.text);

@@ -67,7 +67,8 @@ static int run_traced(struct fixture *f, float x0, struct events *events)
     if (graph_parse_edge(f->graph, "x", &feed, &f->err) ||
         graph_parse_edge(f->graph, "y", &fetch, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {&feed, &x, 1, &fetch, 1, NULL, 0, NULL};
+    struct plan_request call = {
+        .feeds = &feed, .feed_values = &x, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     int code = session_run(f->session, &call, &step, &y, &f->err);
     if (!code)
         tensor_release(&y);

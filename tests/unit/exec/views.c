@@ -62,14 +62,18 @@ static struct plan *plan_of(const struct which *of, const struct graph *graph,
 {
     struct error err = ERROR_INIT;
     struct edge fetch = {graph_find(graph, of->fetch)->id, 0};
-    struct plan_feed feeds[3];
-    struct plan_request request = {.feeds = feeds, .fetches = &fetch, .n_fetches = 1};
+    struct edge feeds[3];
+    struct tensor values[3];
+    struct plan_request request = {
+        .feeds = feeds, .feed_values = values, .fetches = &fetch, .n_fetches = 1};
     struct plan *plan = NULL;
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Placeholder"))
-            feeds[request.n_feeds++] =
-                (struct plan_feed){{node->id, 0}, node->outputs[0].type, node->outputs[0].shape};
+        if (!node_is(node, "Placeholder"))
+            continue;
+        feeds[request.n_feeds] = (struct edge){node->id, 0};
+        values[request.n_feeds++] =
+            tensor_borrow(node->outputs[0].type, &node->outputs[0].shape, NULL);
     }
     if (plan_new(graph, options, &request, &plan, &err))
         fail_msg("%s: %s", of->text, err.text);

@@ -165,7 +165,7 @@ static struct session *session_of(const struct graph *graph, bool dynamic, unsig
 {
     struct error err = ERROR_INIT;
     int init = graph_find(graph, "init")->id;
-    struct session_call call = {.targets = &init, .n_targets = 1};
+    struct plan_request call = {.targets = &init, .n_targets = 1};
     struct step step = {.number = 0};
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
@@ -197,7 +197,7 @@ static int run(struct session *session, const struct graph *graph, int last, int
         fetches[i] = (struct edge){graph_find(graph, name)->id, 0};
     }
     struct step step = {.number = number};
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = at, .feed_values = fed, .n_feeds = 2, .fetches = fetches, .n_fetches = N_FETCHES};
     int code = session_run(session, &call, &step, results, err);
     tensor_release(&fed[0]);

@@ -24,19 +24,20 @@ static int count_loops(const struct plan *plan)
     return found;
 }
 
-static struct plan *plan_of(const struct graph *graph, const char *fetch, struct plan_feed *feeds,
-                            int n_feeds, struct variable_store *variables)
+static struct plan *plan_of(const struct graph *graph, const char *fetch,
+                            const struct tensor *feeds, int n_feeds,
+                            struct variable_store *variables)
 {
     static const char *const names[] = {"x", "w"};
     struct error err = ERROR_INIT;
     struct plan_options options = {
         .kernels = ops_kernels(), .device = cut_devices()[0], .variables = variables};
-    struct edge edge;
+    struct edge edge, edges[2];
     struct plan_request request = {
-        .feeds = feeds, .n_feeds = n_feeds, .fetches = &edge, .n_fetches = 1};
+        .feeds = edges, .feed_values = feeds, .n_feeds = n_feeds, .fetches = &edge, .n_fetches = 1};
     struct plan *plan = NULL;
     for (int i = 0; i < n_feeds; i++)
-        feeds[i].edge = (struct edge){graph_find(graph, names[i])->id, 0};
+        edges[i] = (struct edge){graph_find(graph, names[i])->id, 0};
     if (graph_parse_edge(graph, fetch, &edge, &err) ||
         plan_new(graph, &options, &request, &plan, &err))
         fail_msg("%s", err.text);
@@ -118,7 +119,7 @@ static void what_does_not_wait_is_an_item(void **state)
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         struct graph *graph = scripts_build(which[i].script);
         struct variable_store *variables = variable_store_new();
-        struct plan_feed x = {.type = FLOAT32, .shape = {.rank = 2, .dims = {which[i].rows, 2}}};
+        struct tensor x = {.type = FLOAT32, .shape = {.rank = 2, .dims = {which[i].rows, 2}}};
         struct plan *plan = plan_of(graph, "y", &x, 1, variables);
         if (count_loops(plan) != which[i].n_loops || plan_is_whole(plan) != which[i].is_whole)
             fail_msg("%zu: %d loops, %s", i, count_loops(plan),
@@ -158,7 +159,7 @@ static int run(const struct program *program, const char *fetch, const struct te
         fed[n++] = (struct edge){graph_find(graph, "w")->id, 0};
     if (graph_parse_edge(graph, fetch, &edge, err))
         return err->code;
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = fed, .feed_values = feeds, .n_feeds = n, .fetches = &edge, .n_fetches = 1};
     return session_run(program->session, &call, &step, result, err);
 }
@@ -186,8 +187,8 @@ static void expect_same(const struct graph *graph, const char *fetch, const stru
 /* Counts them in the plan of the program's gradient by x. */
 static int loops_of(const struct graph *graph, bool *is_whole)
 {
-    struct plan_feed feeds[] = {{.type = FLOAT64, .shape = SHAPE_SCALAR},
-                                {.type = FLOAT64, .shape = shape_vector(N_W)}};
+    struct tensor feeds[] = {{.type = FLOAT64, .shape = SHAPE_SCALAR},
+                             {.type = FLOAT64, .shape = shape_vector(N_W)}};
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(graph, "gx", feeds, 2, variables);
     int n = count_loops(plan);
@@ -364,7 +365,7 @@ static void what_is_in_one_can_be_asked_for(void **state)
     struct edge fed = {graph_find(graph, "x")->id, 0};
     int target = graph_find(graph, "while/Neg")->id;
     struct step step = {.number = 1};
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &fed, .feed_values = &feed, .n_feeds = 1, .targets = &target, .n_targets = 1};
     (void)state;
     if (session_run(program.session, &call, &step, NULL, &err))
@@ -390,7 +391,7 @@ static void what_is_in_one_can_be_fed(void **state)
         struct program program = program_of(graph, i);
         struct step step = {.number = 1};
         struct tensor result;
-        struct session_call call = {
+        struct plan_request call = {
             .feeds = fed, .feed_values = feeds, .n_feeds = 2, .fetches = &edge, .n_fetches = 1};
         if (session_run(program.session, &call, &step, &result, &err))
             fail_msg("%s", err.text);

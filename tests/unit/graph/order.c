@@ -47,7 +47,7 @@ static int run_init(struct session *session, const struct graph *graph, struct e
         snprintf(name, sizeof name, "init%d", i);
         targets[i] = graph_find(graph, name)->id;
     }
-    struct session_call call = {.targets = targets, .n_targets = MODEL_VARIABLES};
+    struct plan_request call = {.targets = targets, .n_targets = MODEL_VARIABLES};
     return session_run(session, &call, &step, &none, err);
 }
 

@@ -189,7 +189,7 @@ static void check(const struct geometry *g, bool known, uint64_t *random)
             x[i][k] = tensor_get_float64(&in[i], k);
     }
     loop(g, x, sums);
-    struct session_call call = {.feeds = edges,
+    struct plan_request call = {.feeds = edges,
                                 .feed_values = in,
                                 .n_feeds = N_OPERANDS,
                                 .fetches = edges + N_OPERANDS,

@@ -43,7 +43,7 @@ static struct tensor run(const char *fetch, int64_t rows, int64_t columns)
     struct tensor feeds[] = {tensor_borrow(FLOAT32, &shape, x), tensor_borrow(FLOAT32, &shape, y)};
     struct edge fed[] = {{graph_find(graph, "x")->id, 0}, {graph_find(graph, "y")->id, 0}};
     struct edge fetched = {graph_find(graph, fetch)->id, 0};
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = fed, .feed_values = feeds, .n_feeds = 2, .fetches = &fetched, .n_fetches = 1};
     struct tensor result;
     if (session_run(session, &call, &(struct step){.number = 1}, &result, &err))

@@ -81,7 +81,7 @@ static struct tensor run(struct lab *lab, int k, const char *fetch, int32_t rows
     struct edge edges[FEEDS], fetched = {graph_find(lab->graph, fetch)->id, 0};
     for (int f = 0; f < FEEDS; f++)
         edges[f] = (struct edge){graph_find(lab->graph, names[f])->id, 0};
-    struct session_call call = {.feeds = edges,
+    struct plan_request call = {.feeds = edges,
                                 .feed_values = feeds,
                                 .n_feeds = FEEDS,
                                 .fetches = &fetched,

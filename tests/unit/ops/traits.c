@@ -70,7 +70,7 @@ static bool run(const struct trial *trial, const struct tensor *in, int n, struc
             .plan = {.kernels = ops_kernels(), .device = fixture_device()}};
         fetch = (struct edge){node->id, 0};
         f.session = session_new(f.graph, &options);
-        struct session_call call = {
+        struct plan_request call = {
             .feeds = edges, .feed_values = in, .n_feeds = n, .fetches = &fetch, .n_fetches = 1};
         struct step step = {.number = 1};
         if (session_run(f.session, &call, &step, out, &f.err))

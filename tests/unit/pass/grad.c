@@ -36,7 +36,7 @@ static double get(struct run *r, struct edge fetch, double x)
     struct edge feed = edge_of(r, "x");
     struct tensor value = tensor_borrow(FLOAT64, &SHAPE_SCALAR, &x), result;
     struct step step = {.number = 1};
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &feed, .feed_values = &value, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     if (session_run(r->f.session, &call, &step, &result, &r->f.err))
         fail_msg("%s", r->f.err.text);
@@ -320,7 +320,7 @@ static void test_rows_stay_rows(void **state)
     struct edge dense = gradient_dense(&b, &r.gradient, edge_of(&r, "t"));
     struct step step = {.number = 1};
     struct tensor result;
-    struct session_call call = {.fetches = &dense, .n_fetches = 1};
+    struct plan_request call = {.fetches = &dense, .n_fetches = 1};
     if (b.err->code || session_run(r.f.session, &call, &step, &result, &r.f.err))
         fail_msg("%s", r.f.err.text);
     struct str out = STR_INIT;

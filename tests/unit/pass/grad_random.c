@@ -49,7 +49,7 @@ static void get(struct fixture *f, const char *name, const struct point *at, dou
         graph_parse_edge(f->graph, "x", &feeds[0], &f->err) ||
         graph_parse_edge(f->graph, "w", &feeds[1], &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = feeds, .feed_values = values, .n_feeds = 2, .fetches = &fetch, .n_fetches = 1};
     if (session_run(f->session, &call, &step, &result, &f->err))
         fail_msg("%s: %s", name, f->err.text);

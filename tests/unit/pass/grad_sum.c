@@ -35,7 +35,7 @@ static void expect_gradient(struct fixture *f, struct edge fetch, const char *li
     if (!tensor_parse(&value, "[[1,2],[3,4],[5,6]]", FLOAT32, &f->err) ||
         graph_parse_edge(f->graph, "x", &feed, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &feed, .feed_values = &value, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
     if (session_run(f->session, &call, &step, &result, &f->err))
         fail_msg("%s", f->err.text);

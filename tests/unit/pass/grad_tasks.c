@@ -86,7 +86,7 @@ struct named_edges {
     struct edge feeds[2], fetches[N_VALUES];
 };
 
-static struct session_call call_of(const struct graph *graph, const struct wanted *wanted,
+static struct plan_request call_of(const struct graph *graph, const struct wanted *wanted,
                                    struct named_edges *edges)
 {
     static const char *const fed[] = {"x", "w"}, *const fetched[] = {"y", "gx", "gw"};
@@ -95,7 +95,7 @@ static struct session_call call_of(const struct graph *graph, const struct wante
         assert_int_equal(graph_parse_edge(graph, fed[i], &edges->feeds[i], &err), 0);
     for (int i = 0; i < N_VALUES; i++)
         assert_int_equal(graph_parse_edge(graph, fetched[i], &edges->fetches[i], &err), 0);
-    return (struct session_call){.feeds = edges->feeds,
+    return (struct plan_request){.feeds = edges->feeds,
                                  .feed_values = wanted->feeds,
                                  .n_feeds = 2,
                                  .fetches = edges->fetches,
@@ -113,7 +113,7 @@ static void run_whole(struct pin *p, struct wanted *wanted)
     struct session_options options = {
         .plan = {.kernels = ops_kernels(), .device = device, .threads = 1}};
     struct session *session = session_new(p->graph, &options);
-    struct session_call call = call_of(p->graph, wanted, &edges);
+    struct plan_request call = call_of(p->graph, wanted, &edges);
     if (session_run(session, &call, &step, wanted->values, &err))
         fail_at(p, err.text);
     session_free(session);
@@ -125,7 +125,7 @@ static void run_parts(struct pin *p, struct test_cluster *cluster, struct wanted
     struct named_edges edges;
     struct step step = {.number = 1};
     struct driver_session *session = test_session(cluster, p->cut.joined);
-    struct session_call call = call_of(p->cut.joined, wanted, &edges);
+    struct plan_request call = call_of(p->cut.joined, wanted, &edges);
     if (driver_session_run(session, &call, &step, wanted->values, &err))
         fail_at(p, err.text);
     driver_session_close(session);

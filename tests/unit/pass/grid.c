@@ -145,13 +145,13 @@ static void train(struct graph *graph, const struct tensor *x, struct trained *t
     for (; n < init->n_edges; n++)
         targets[n] = init->edges[n].node;
     struct step step = {.number = 1};
-    struct session_call call = {.targets = targets, .n_targets = n};
+    struct plan_request call = {.targets = targets, .n_targets = n};
     if (session_run(session, &call, &step, NULL, &err))
         fail_msg("%s\n%s", err.text, text);
     for (int i = 0; i < STEPS; i++) {
         struct tensor results[2];
         struct step next = {.number = i + 1};
-        struct session_call run = {.feeds = &feed,
+        struct plan_request run = {.feeds = &feed,
                                    .feed_values = x,
                                    .n_feeds = 1,
                                    .fetches = fetches,

@@ -131,7 +131,7 @@ static float run_nest(struct graph *graph, const char *name)
         graph_parse_edge(graph, "w", &feeds[1], &err) ||
         graph_parse_edge(graph, name, &fetch, &err))
         fail_msg("%s", err.text);
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = feeds, .feed_values = values, .n_feeds = 2, .fetches = &fetch, .n_fetches = 1};
     if (session_run(session, &call, &step, &result, &err))
         fail_msg("%s", err.text);

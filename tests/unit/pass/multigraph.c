@@ -111,7 +111,7 @@ static void run_entry(struct session *session, const struct graph *graph, const 
     struct request request = {.graph = graph};
     struct step step = {.number = 1};
     must(request_run(&request, entry, &err), &err);
-    struct session_call call = {.fetches = request.fetches.items,
+    struct plan_request call = {.fetches = request.fetches.items,
                                 .n_fetches = (int)request.fetches.n,
                                 .targets = request.targets.items,
                                 .n_targets = (int)request.targets.n};

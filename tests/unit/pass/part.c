@@ -44,7 +44,7 @@ static int run_small(struct small *s, const char *what, double *value)
     error_clear(&s->whole.err);
     assert_int_equal(graph_parse_edge(s->cut.joined, what, &edge, &s->whole.err), 0);
     bool target = edge.slot == CONTROL_SLOT;
-    struct session_call call = {
+    struct plan_request call = {
         .fetches = &edge, .n_fetches = !target, .targets = &edge.node, .n_targets = target};
     int code = session_run(s->session, &call, &step, &result, &s->whole.err);
     if (!code && !target)

@@ -46,7 +46,7 @@ static int run_whole(const struct graph *graph, struct edge fetch, struct tensor
 {
     struct session *session = open_session(graph, false);
     struct step step = {.number = 1};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     int code = session_run(session, &call, &step, value, err);
     session_free(session);
     return code;
@@ -58,7 +58,7 @@ static int run_cut(const struct graph *joined, struct edge fetch, uint64_t seed,
 {
     struct session *session = open_session(joined, true);
     struct step step = {.number = 1, .rendezvous = shuffled_new(seed)};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     struct cut_step cut = {.done = {.over = note_end}, .err = err};
     cut.done.done.computes = seed % 4 != 0;
     session_start(session, &call, &step, value, &cut.done);

@@ -57,7 +57,7 @@ static void fetch(const struct graph *graph, char (*names)[32], int n, const str
         error_clear(&err);
         if (graph_parse_edge(graph, names[i], &edge, &err))
             fail_msg("%s", err.text);
-        struct session_call call = {.feeds = &feed,
+        struct plan_request call = {.feeds = &feed,
                                     .feed_values = x,
                                     .n_feeds = edge_exists(feed) ? 1 : 0,
                                     .fetches = &edge,

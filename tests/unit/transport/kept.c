@@ -63,7 +63,7 @@ static void send_and_write(int n, size_t segment_bytes, uint64_t window)
     int set = graph_find(graph, "set")->id;
     struct edge fetch = {graph_find(graph, "received")->id, 0};
     for (int i = 0; i <= STEPS; i++) {
-        struct session_call call = {
+        struct plan_request call = {
             .targets = &set, .n_targets = i ? 0 : 1, .fetches = &fetch, .n_fetches = i ? 1 : 0};
         struct step step = {.number = i + 1};
         struct tensor value = TENSOR_INIT;
@@ -132,7 +132,7 @@ static void *reduce_and_write(void *argument)
     struct edge fetches[] = {{graph_find(r->graph, "first")->id, 0},
                              {graph_find(r->graph, "sum")->id, 0}};
     for (int i = 0; i <= STEPS; i++) {
-        struct session_call call = {
+        struct plan_request call = {
             .targets = &set, .n_targets = i ? 0 : 1, .fetches = fetches, .n_fetches = i ? 2 : 0};
         struct step step = {.number = i, .collective = r->end->collective};
         struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};

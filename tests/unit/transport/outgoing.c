@@ -121,7 +121,7 @@ static void step_of(struct lab *lab, const char *target, struct sent *sent)
     struct shape shape = shape_vector(64);
     struct tensor value = tensor_borrow(FLOAT32, &shape, ones);
     int id = graph_find(lab->graph, target)->id;
-    struct session_call call = {
+    struct plan_request call = {
         .feeds = &feed, .feed_values = &value, .n_feeds = 1, .targets = &id, .n_targets = 1};
     struct step step = {.number = 1, .rendezvous = &sent->rendezvous};
     for (int i = 0; i < 64; i++)

@@ -58,7 +58,7 @@ static int run_whole(const struct graph *graph, struct edge fetch, struct tensor
         .plan = {.kernels = ops_kernels(), .device = cut_devices()[0], .threads = 1}};
     struct session *session = session_new(graph, &options);
     struct step step = {.number = 1};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     int code = session_run(session, &call, &step, value, err);
     session_free(session);
     return code;
@@ -78,7 +78,7 @@ static bool check_fetch(struct driver_session *session, const struct graph *grap
     struct tensor whole = TENSOR_INIT, parts = TENSOR_INIT;
     struct step step = {.number = 1};
     struct edge fetch = cut_edge(cut, graph, edge);
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     int code = run_whole(graph, edge, &whole, &err);
     int cut_code = driver_session_run(session, &call, &step, &parts, &cut_err);
     const char *name = graph_node(graph, edge.node)->name;
@@ -228,7 +228,7 @@ static void values_beyond_the_credit_are_announced(void **state)
     const struct graph *graph = cut_parse(&cut, &whole, str_text(&text));
     struct driver_session *session = test_session(&small, graph);
     struct edge fetch = {graph_find(graph, "all")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     for (int i = 1; i <= 50; i++) {
         struct step step = {.number = i};
         struct tensor value = TENSOR_INIT;
@@ -270,7 +270,7 @@ static void a_hundred_sessions_at_once(void **state)
             struct shape scalar = {.rank = 0};
             struct tensor value = tensor_borrow(FLOAT32, &scalar, &x), result = TENSOR_INIT;
             struct step step = {.number = round};
-            struct session_call call = {.feeds = &feed,
+            struct plan_request call = {.feeds = &feed,
                                         .feed_values = &value,
                                         .n_feeds = 1,
                                         .fetches = &fetch,

@@ -41,7 +41,7 @@ static void what_is_cancelled_between_two_steps_stays_cancelled(void **state)
     const struct graph *graph = cut_parse(&cut, &whole, text);
     struct driver_session *session = test_session(&cluster, graph);
     struct edge fetch = {graph_find(graph, "y")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     struct step first = {.number = 1}, second = {.number = 2};
     struct tensor value = TENSOR_INIT;
     assert_int_equal(driver_session_run(session, &call, &first, &value, &err), 0);
@@ -80,7 +80,7 @@ static void *cancel_often(void *argument)
 
 /* A step that starts after a cancellation is cancelled, and one that succeeds has its value; only
  * the step during which the first cancellation comes may do either. */
-static bool run_cancelled(struct canceller *c, const struct session_call *call, int number)
+static bool run_cancelled(struct canceller *c, const struct plan_request *call, int number)
 {
     struct step step = {.number = number};
     struct tensor value = TENSOR_INIT;
@@ -112,7 +112,7 @@ static void who_cancels_finds_no_step_that_is_over(void **state)
     assert_int_equal(pthread_create(&runs, NULL, run_loop, loop), 0);
     struct canceller canceller = {.session = test_session_of(&cluster, graph, false)};
     struct edge fetch = {graph_find(graph, "y")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     assert_false(run_cancelled(&canceller, &call, 0));
     assert_int_equal(pthread_create(&cancels, NULL, cancel_often, &canceller), 0);
     int n_cancelled = 0;
@@ -144,7 +144,7 @@ static void who_pumps_ends_a_step_that_is_cancelled(void **state)
     const struct graph *graph = cut_parse(&cut, &whole, text);
     struct driver_session *session = test_session(&cluster, graph);
     struct edge fetch = {graph_find(graph, "y")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     struct step first = {.number = 1}, second = {.number = 2};
     assert_int_equal(driver_session_run(session, &call, &first, &value, &err), 0);
     tensor_release(&value);

@@ -24,7 +24,7 @@ static const char give_back[] =
     "add = AssignAdd(v, read)" ON("ps/task:0");
 /* clang-format on */
 
-static void run(struct driver_session *session, struct session_call *call, int number,
+static void run(struct driver_session *session, struct plan_request *call, int number,
                 struct tensor *values)
 {
     struct error err = ERROR_INIT;
@@ -63,8 +63,8 @@ static void give_large_values_back(const size_t limits[2], bool shares)
     int set = graph_find(graph, "set")->id, add = graph_find(graph, "add")->id;
     struct edge fetches[] = {{graph_find(graph, "read")->id, 0},
                              {graph_find(graph, "other")->id, 0}};
-    struct session_call init = {.targets = &set, .n_targets = 1};
-    struct session_call call = {
+    struct plan_request init = {.targets = &set, .n_targets = 1};
+    struct plan_request call = {
         .targets = &add, .n_targets = 1, .fetches = fetches, .n_fetches = 2};
     run(session, &init, 1, &ignored);
     for (int i = 0; i < STEPS; i++)
@@ -135,7 +135,7 @@ static void what_is_urgent_overtakes(void **state)
     const struct graph *graph = cut_parse(&cut, &whole, in_a_hurry);
     struct driver_session *session = test_session(&own, graph);
     struct edge fetch = {graph_find(graph, "all")->id, 0};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct plan_request call = {.fetches = &fetch, .n_fetches = 1};
     for (int i = 0; i < 50 && !nested; i++) { /* a busy machine may need several attempts */
         struct tensor all;
         run(session, &call, i + 1, &all);

@@ -49,7 +49,7 @@ static double step_of(struct lab *lab, const char *target, const char *fetch)
 {
     struct error err = ERROR_INIT;
     struct loop *loop = conns_loop(lab->cluster.shards[0].conns);
-    struct session_call call = {0};
+    struct plan_request call = {0};
     struct edge edge;
     int id;
     if (target) {

@@ -52,7 +52,7 @@ static void a_step_within_a_step_changes_nothing(void **state)
 {
     struct worker worker = {.state = WORKER_STEPS, .member = {.task = "worker:0"}};
     struct driver driver = {.step = 1};
-    struct session_call call = {.n_feeds = 0};
+    struct plan_request call = {.n_feeds = 0};
     struct step step = {.number = 2};
     struct error err = ERROR_INIT;
     (void)state;

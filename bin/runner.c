@@ -52,7 +52,7 @@ static int open_alone(struct runner *r, struct error *err)
                                                .check_numerics = r->options.check,
                                                .no_layouts = r->options.check,
                                                .without = r->options.without,
-                                               .cancelled = &driver->at_hand.cancelled},
+                                               .step = &driver->at_hand},
                                       .devices = devices->devices.items,
                                       .n_devices = joined->is_cut ? (int)devices->devices.n : 0};
     driver->session = session_new(joined->graph, &session);

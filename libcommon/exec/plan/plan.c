@@ -64,7 +64,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
     if (!options->arenas)
         plan->options.arenas = plan->own_arenas = arenas_new();
     int code = compile(plan, request, err);
-    plan->options.cancelled = plan->options.stopped = NULL;
+    plan->options.step = NULL;
     if (!code) {
         plan->faults.n = options->device->is_host ? 0 : (uint32_t)plan->items.n;
         plan->faults.explain = item_explain_fault;

@@ -23,6 +23,8 @@
  * through. The last two are for tests. */
 enum plan_cut { CUT_WHOLE, CUT_REGIONS, CUT_ITEMS };
 
+struct step;
+
 struct plan_options {
     const struct kernel_table *kernels;
     struct device *device; /* runs all nodes: there is one executor per device */
@@ -32,13 +34,13 @@ struct plan_options {
     int threads; /* that run expensive kernels of a dynamic plan at once, each with a team of one;
                   * 0, 1: one thread, with the device's team */
     enum plan_cut cut;
-    bool check_numerics;          /* stop at the first node whose float output is not finite */
-    bool no_layouts;              /* keep everything row-major (tests) */
-    unsigned without;             /* device passes to leave out, 1 << number (exec/plan/fuse.h) */
-    bool spread;                  /* kernels with little to do go to other threads, too (tests) */
-    const atomic_bool *stopped;   /* NULL, or `cancelled` is ignored while this is true */
-    const atomic_bool *cancelled; /* polled while the plan is made, which then ends with
-                                   * ERR_CANCELLED; NULL: it cannot be cancelled */
+    bool check_numerics;     /* stop at the first node whose float output is not finite */
+    bool no_layouts;         /* keep everything row-major (tests) */
+    unsigned without;        /* device passes to leave out, 1 << number (exec/plan/fuse.h) */
+    bool spread;             /* kernels with little to do go to other threads, too (tests) */
+    const struct step *step; /* for which the plan is made: that it is cancelled, unless it was
+                              * stopped, ends the planning with ERR_CANCELLED; NULL: nothing
+                              * does */
 };
 
 /* The place of a node's input among the reads and writes of a variable (struct access_place), as

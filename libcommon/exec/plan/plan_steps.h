@@ -35,8 +35,8 @@ void plan_bind_wiring(struct plan *plan, const struct node *node);
  * long with a large graph. */
 static inline int plan_goes_on(const struct plan *plan, struct error *err)
 {
-    const atomic_bool *cancelled = plan->options.cancelled, *stopped = plan->options.stopped;
-    return cancelled && atomic_load(cancelled) && !(stopped && atomic_load(stopped))
+    const struct step *step = plan->options.step;
+    return step && atomic_load(&step->cancelled) && !atomic_load(&step->stop.stopped)
                ? error_set(err, ERR_CANCELLED, "cancelled while it was planned")
                : 0;
 }

@@ -112,8 +112,7 @@ static struct plan_cache_entry *make(struct session *session, const struct plan_
     struct plan_set_options options = session->options;
     /* A step that is cancelled by step_cancel ends alone: the plan is still made, for the next. */
     if (step)
-        options.plan.cancelled = &step->cancelled;
-    options.plan.stopped = step ? &step->stop.stopped : NULL;
+        options.plan.step = step;
     if (plan_set_new(session->graph, &options, call, &c->set, err)) {
         cached_free(c);
         return NULL;

@@ -96,7 +96,6 @@ void plan_release(struct plan *plan)
     fusion_release(&plan->fused);
     graph_free(plan->pruned);
     edge_map_release(&plan->fed);
-    mem_free(plan->dump);
     arena_release(&plan->memory);
     arenas_free(plan->own_arenas);
     mem_free(plan);

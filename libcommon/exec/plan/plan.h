@@ -153,21 +153,4 @@ void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds
  * from any thread, also while steps run. */
 void plan_trim(struct plan *plan);
 
-/* ---- a view of the plan, for --dump-plan, the cost model and tests ---- */
-
-struct plan_item {           /* one kernel, in order */
-    const struct node *node; /* NULL: made by the planner (a change of layout) */
-    const char *name, *kernel;
-    int64_t arena_offset;   /* of output 0; -1: none (a variable, an alias, memory of the step) */
-    bool on_host;           /* output 0 is in host memory, on a device with memory of its own */
-    size_t bytes;           /* of output 0 */
-    int live_from, live_to; /* first and last item that needs the memory of output 0; -1: none */
-    int region;             /* of a dynamic plan; -1: an async op */
-};
-
-bool plan_is_whole(const struct plan *plan); /* it is static: one order runs it */
-int plan_n_regions(const struct plan *plan);
-int plan_items(const struct plan *plan, const struct plan_item **items);
-size_t plan_peak_bytes(const struct plan *plan);
-
 #endif

@@ -6,31 +6,6 @@
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
 
-bool plan_is_whole(const struct plan *plan)
-{
-    return plan->is_whole;
-}
-
-/* A region within a loop that is an item has no number of its own; it counts as part of the region
- * that contains the loop's item. */
-int plan_n_regions(const struct plan *plan)
-{
-    int n = 0;
-    vec_each(region, &plan->regions) {
-        n += !region->is_point && !plan->frames.items[region->frame].is_item;
-    }
-    return n;
-}
-
-size_t plan_peak_bytes(const struct plan *plan)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < plan->frames.n; i++)
-        if (!plan->frames.items[i].is_item)
-            bytes += plan->frames.items[i].arena_bytes[0] + plan->frames.items[i].arena_bytes[1];
-    return bytes;
-}
-
 /* ---- items ---- */
 
 struct listed {
@@ -75,92 +50,40 @@ static int list_all(const struct plan *plan, int *list)
     return n;
 }
 
-/* The region that contains the item, or the loop around it; -1: the item is an async op. */
-static int region_of(const struct plan *plan, const struct item *item)
-{
-    while (plan_is_repeated(plan, item))
-        item = &plan->items.items[plan->frames.items[item->frame].item];
-    return plan->regions.items[item->region].rank;
-}
-
-/* `at`: by item, its index in the list. */
-static struct plan_item describe(const struct plan *plan, const struct item *item, const int *at)
-{
-    const struct region_item *order = plan->frames.items[item->frame].order.items;
-    struct plan_item shown = {.node = item->node,
-                              .name = item->name,
-                              .kernel = item->kernel,
-                              .arena_offset = -1,
-                              .live_from = -1,
-                              .live_to = -1,
-                              .region = region_of(plan, item)};
-    const struct value *value = item->n_out ? &plan->values.items[item->out[0]] : NULL;
-    int64_t bytes = value ? shape_bytes(&value->shape, value->type) : 0;
-    shown.bytes = bytes < 0 ? 0 : (size_t)bytes;
-    if (value) {
-        shown.arena_offset = value->offset;
-        shown.on_host = !value->on_device && !plan->options.device->is_host;
-    }
-    if (value && shown.region >= 0) {
-        shown.live_from = at[item - plan->items.items];
-        shown.live_to = at[order[value->live_to].item];
-    }
-    return shown;
-}
-
-int plan_items(const struct plan *plan, const struct plan_item **items)
-{
-    struct plan *mutable = (struct plan *)(uintptr_t)plan;
-    int *list = mem_array(2 * plan->items.n + 1, sizeof *list), *at = list + plan->items.n;
-    int n = list_all(plan, list);
-    mem_free(mutable->dump);
-    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
-    for (int i = 0; i < n; i++)
-        at[list[i]] = i;
-    for (int i = 0; i < n; i++)
-        mutable->dump[i] = describe(plan, &plan->items.items[list[i]], at);
-    mem_free(list);
-    *items = plan->dump;
-    return n;
-}
-
 /* ---- as a record ---- */
 
-/* The ops that were fused into a node: the attribute, and the op before those (or NULL). */
-static const struct attr_value *ops_of(const struct node *node, const char **first)
+/* `at`: by item, its index in the list. */
+static void pack_item(msgpack_packer *packer, const struct plan *plan, int id, const int *at)
 {
-    const struct attr_value *behind = node ? node_attr(node, "epilogue") : NULL;
-    *first = behind ? node->op->def->name : NULL;
-    return behind || !node ? behind : node_attr(node, "ops");
-}
-
-static void pack_ops(msgpack_packer *packer, const struct attr_value *ops, const char *first)
-{
-    pack_key_array(packer, "ops", (size_t)ops->n + (first != NULL));
-    if (first)
-        pack_text(packer, first);
-    for (int i = 0; i < ops->n; i++)
-        pack_text(packer, ops->strings[i]);
-}
-
-static void pack_item(msgpack_packer *packer, const struct plan *plan, const struct plan_item *item)
-{
-    const char *first;
-    const struct attr_value *ops = ops_of(item->node, &first);
-    bool has_region = !plan->is_whole;
-    msgpack_pack_map(packer, 6 + item->on_host + has_region + (ops != NULL));
-    if (ops)
-        pack_ops(packer, ops, first);
+    const struct item *item = &plan->items.items[id], *outer = item;
+    const struct region_item *order = plan->frames.items[item->frame].order.items;
+    const struct value *value = item->n_out ? &plan->values.items[item->out[0]] : NULL;
+    const struct attr_value *behind = item->node ? node_attr(item->node, "epilogue") : NULL;
+    const struct attr_value *ops = behind || !item->node ? behind : node_attr(item->node, "ops");
+    int64_t bytes = value ? shape_bytes(&value->shape, value->type) : 0;
+    while (plan_is_repeated(plan, outer))
+        outer = &plan->items.items[plan->frames.items[outer->frame].item];
+    int region = plan->regions.items[outer->region].rank; /* -1: of an async op */
+    bool on_host = value && !value->on_device && !plan->options.device->is_host;
+    bool has_region = !plan->is_whole, lives = value && region >= 0;
+    msgpack_pack_map(packer, 6 + on_host + has_region + (ops != NULL));
+    if (ops) {
+        pack_key_array(packer, "ops", (size_t)ops->n + (behind != NULL));
+        if (behind)
+            pack_text(packer, item->node->op->def->name);
+        for (int i = 0; i < ops->n; i++)
+            pack_text(packer, ops->strings[i]);
+    }
     pack_key_text(packer, "node", item->name);
     pack_key_text(packer, "kernel", item->kernel);
-    pack_key_int(packer, "offset", item->arena_offset);
-    if (item->on_host)
+    pack_key_int(packer, "offset", value ? value->offset : -1);
+    if (on_host)
         pack_key_bool(packer, "host", true);
-    pack_key_uint(packer, "bytes", item->bytes);
-    pack_key_int(packer, "from", item->live_from);
-    pack_key_int(packer, "to", item->live_to);
+    pack_key_uint(packer, "bytes", bytes < 0 ? 0 : (uint64_t)bytes);
+    pack_key_int(packer, "from", lives ? at[id] : -1);
+    pack_key_int(packer, "to", lives ? at[order[value->live_to].item] : -1);
     if (has_region)
-        pack_key_int(packer, "region", item->region);
+        pack_key_int(packer, "region", region);
 }
 
 static void pack_feeds(msgpack_packer *packer, const struct plan *plan)
@@ -181,21 +104,33 @@ static void pack_feeds(msgpack_packer *packer, const struct plan *plan)
 int plan_write(struct stream_writer *writer, const struct plan *plan, const char *run,
                struct error *err)
 {
-    const struct plan_item *items;
-    int n = plan_items(plan, &items);
+    int *list = mem_array(2 * plan->items.n + 1, sizeof *list), *at = list + plan->items.n;
+    int n = list_all(plan, list), n_regions = 0;
+    size_t peak = 0;
+    for (int i = 0; i < n; i++)
+        at[list[i]] = i;
+    /* A region within a loop that is an item counts as part of the one that contains the loop's
+     * item, as does its memory. */
+    vec_each(region, &plan->regions) {
+        n_regions += !region->is_point && !plan->frames.items[region->frame].is_item;
+    }
+    vec_each(frame, &plan->frames) {
+        peak += frame->is_item ? 0 : frame->arena_bytes[0] + frame->arena_bytes[1];
+    }
     msgpack_packer *packer = stream_begin(writer, RECORD_PLAN, 9);
     pack_key_text(packer, "run", run);
     pack_key_uint(packer, "nodes", plan->graph->nodes.n);
     pack_key_uint(packer, "of", plan->source->nodes.n);
     pack_key_bool(packer, "static", plan->is_whole);
-    pack_key_int(packer, "regions", plan_n_regions(plan));
-    pack_key_uint(packer, "peak", plan_peak_bytes(plan));
+    pack_key_int(packer, "regions", n_regions);
+    pack_key_uint(packer, "peak", peak);
     pack_key_text(packer, "choice",
                   plan->options.device->choice ? plan->options.device->choice : "");
     pack_key(packer, "feeds");
     pack_feeds(packer, plan);
     pack_key_array(packer, "items", (size_t)n);
     for (int i = 0; i < n; i++)
-        pack_item(packer, plan, &items[i]);
+        pack_item(packer, plan, list[i], at);
+    mem_free(list);
     return stream_write(writer, NULL, 0, err);
 }

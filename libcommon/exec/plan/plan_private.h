@@ -52,9 +52,8 @@ struct plan {
     bool has_branches;          /* some items of a fixed order may not run */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
-    struct plan_item *dump;
-    struct arenas *own_arenas; /* NULL: options.arenas are a session's */
-    struct run *idle_runs;     /* memory of finished steps; guarded by the arenas' lock */
+    struct arenas *own_arenas;  /* NULL: options.arenas are a session's */
+    struct run *idle_runs;      /* memory of finished steps; guarded by the arenas' lock */
     struct pool *pools[2]; /* of reference-counted values in host memory (of a device: fetches and
                             * copies, too), and in a device's, with temporary memory; NULL: there is
                             * no such memory, or the plan is being made */

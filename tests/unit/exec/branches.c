@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "lib/cut.h"
+#include "lib/plan_items.h"
 #include "lib/random.h"
 
 #define X "x = Placeholder() {dtype=float32, shape=[]}\n"
@@ -45,13 +46,9 @@ static struct plan *plan_of(const struct graph *graph, const char *fetch,
 
 static int64_t offset_of(const struct plan *plan, const char *name)
 {
-    const struct plan_item *items;
-    int n = plan_items(plan, &items);
-    for (int i = 0; i < n; i++)
-        if (!strcmp(items[i].name, name))
-            return items[i].arena_offset;
-    fail_msg("no item %s", name);
-    return -1;
+    const struct item *item = plan_item_named(plan, name);
+    assert_non_null(item);
+    return plan->values.items[item->out[0]].offset;
 }
 
 /* Of values made in two branches of one Merge only one exists; of values for two Merges both may.

@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "exec/plan/fuse.h"
+#include "lib/plan_items.h"
 #include "lib/unit.h"
 
 /* ---- which ops are fused ---- */
@@ -84,17 +85,13 @@ static struct plan *plan_of(const struct graph *graph, const struct which *of,
 static void expect_items(const struct which *of, unsigned without, int n_items, int n_fused)
 {
     struct fixture f;
-    const struct plan_item *items;
     fixture_open(&f, of->text, false);
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(f.graph, of, variables, without);
-    int n = plan_items(plan, &items), moved = 0, fused = 0;
-    for (int i = 0; i < n; i++) {
-        moved += !strcmp(items[i].kernel, "fetch") || !strncmp(items[i].kernel, "copy_", 5);
-        fused += strstr(items[i].kernel, "fused") != NULL;
-    }
-    if (n - moved != n_items || fused != n_fused)
-        fail_msg("%s%d items, %d of them fused", of->text, n - moved, fused);
+    int moved = plan_count_kernels(plan, "fetch") + plan_count_kernels(plan, "copy_");
+    int n = plan_count_kernels(plan, "") - moved, fused = plan_count_kernels(plan, "fused");
+    if (n != n_items || fused != n_fused)
+        fail_msg("%s%d items, %d of them fused", of->text, n, fused);
     plan_free(plan);
     variable_store_free(variables);
     fixture_close(&f);

@@ -9,6 +9,7 @@
 #include "exec/state/variable.h"
 #include "exec/step/collective.h"
 #include "exec/step/outgoing.h"
+#include "lib/plan_items.h"
 #include "lib/session.h"
 
 #define LEAST ((size_t)1 << 20)
@@ -184,13 +185,9 @@ static void only_the_largest_has_memory(void **state)
 
 static int position(const struct plan *plan, const char *name)
 {
-    const struct plan_item *items;
-    int n = plan_items(plan, &items);
-    for (int i = 0; i < n; i++)
-        if (!strcmp(items[i].name, name))
-            return i;
-    fail_msg("no item %s", name);
-    return -1;
+    const struct item *item = plan_item_named(plan, name);
+    assert_non_null(item);
+    return item->position;
 }
 
 /* It is made when half of the remaining work is done; ops that only read it come then, too. */

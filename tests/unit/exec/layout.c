@@ -15,6 +15,7 @@
 
 #include "exec/session/session.h"
 #include "graph/build.h"
+#include "lib/plan_items.h"
 #include "ops/ops.h"
 #include "pass/gradient/grad.h"
 
@@ -91,15 +92,11 @@ static void build_net(struct net *net, struct edge inputs[4])
 /* Each relayout has a consumer; an op that only asks for the shape is none. */
 static int count_relayouts(struct plan *plan)
 {
-    const struct plan_item *items;
-    int n = plan_items(plan, &items), relayouts = 0;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(items[i].kernel, "relayout") != 0)
-            continue;
-        assert_true(items[i].live_to > items[i].live_from);
-        relayouts++;
+    vec_each(item, &plan->items) {
+        if (!item->removed && !strcmp(item->kernel, "relayout"))
+            assert_true(plan->values.items[item->out[0]].live_to > item->position);
     }
-    return relayouts;
+    return plan_count_kernels(plan, "relayout");
 }
 
 static void run(struct net *net, struct device *device, const struct plan_request *call,

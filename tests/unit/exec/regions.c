@@ -10,6 +10,7 @@
 #include "exec/plan/fuse.h"
 #include "graph/build.h"
 #include "lib/cut.h"
+#include "lib/plan_items.h"
 #include "lib/random_graph.h"
 
 #define NODES_MAX 40
@@ -35,13 +36,9 @@ static struct plan *plan_of(struct fixture *f, const char *text, const char *fet
 
 static int region_of(const struct plan *plan, const char *name)
 {
-    const struct plan_item *items;
-    int n = plan_items(plan, &items);
-    for (int i = 0; i < n; i++)
-        if (!strcmp(items[i].name, name))
-            return items[i].region;
-    fail_msg("no item %s", name);
-    return -1;
+    const struct item *item = plan_item_named(plan, name);
+    assert_non_null(item);
+    return plan->regions.items[item->region].rank;
 }
 
 #define LOOP                                                                                       \
@@ -79,19 +76,10 @@ static void a_loop_slows_nothing_outside(void **state)
     assert_int_equal(region_of(plan, "y"), region_of(plan, "f"));
     assert_int_equal(region_of(plan, "switch"), -1);
     assert_true(region_of(plan, "less") != region_of(plan, "add"));
-    assert_true(plan_peak_bytes(plan) < 3 * 4096);
+    assert_true(plan->frames.items[FRAME_ROOT].arena_bytes[0] < 3 * 4096);
     plan_free(plan);
     fixture_close(&f);
     str_release(&text);
-}
-
-static bool has_item(const struct plan *plan, const char *name)
-{
-    const struct plan_item *items;
-    int n = plan_items(plan, &items), found = 0;
-    for (int i = 0; i < n; i++)
-        found += !strcmp(items[i].name, name);
-    return found;
 }
 
 /* A constant that only kernels take needs no copy in each iteration, and splits no region; a
@@ -111,8 +99,9 @@ static void constants_are_of_their_regions(void **state)
                                      "m = Merge(s, three)\n"
                                      "y = Add(m, t2)\n",
                                 "y");
-    assert_false(has_item(plan, "ten") || has_item(plan, "one") || has_item(plan, "two"));
-    assert_true(has_item(plan, "three"));
+    assert_false(plan_item_named(plan, "ten") || plan_item_named(plan, "one") ||
+                 plan_item_named(plan, "two"));
+    assert_true(plan_item_named(plan, "three"));
     assert_true(region_of(plan, "t") >= 0);
     assert_int_equal(region_of(plan, "t"), region_of(plan, "t2"));
     plan_free(plan);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "exec/plan/plan_private.h"
 #include "lib/cut.h"
+#include "lib/plan_items.h"
 #include "lib/random_graph.h"
 
 #define NODES_LEAST 30

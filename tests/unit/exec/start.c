@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "lib/plan_items.h"
 #include "lib/started.h"
 #include "lib/unit.h"
 

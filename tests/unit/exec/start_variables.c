@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 
+#include "lib/plan_items.h"
 #include "lib/started.h"
 #include "lib/unit.h"
 

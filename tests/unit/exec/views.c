@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "exec/plan/fuse.h"
+#include "lib/plan_items.h"
 #include "lib/unit.h"
 
 /* ---- which are resolved ---- */
@@ -84,7 +85,6 @@ static struct plan *plan_of(const struct which *of, const struct graph *graph,
 static int count_items(const struct which *of, bool dynamic, unsigned without, bool check)
 {
     struct fixture f;
-    const struct plan_item *items;
     fixture_open(&f, of->text, false);
     struct device_options options = {.threads = 1};
     struct device *device = device_open("CPU", 0, &options, &f.err);
@@ -98,9 +98,7 @@ static int count_items(const struct which *of, bool dynamic, unsigned without, b
                                     .check_numerics = check,
                                     .cut = dynamic ? CUT_REGIONS : CUT_WHOLE};
     struct plan *plan = plan_of(of, f.graph, &planning);
-    int n = plan_items(plan, &items), n_items = 0;
-    for (int i = 0; i < n; i++)
-        n_items += strcmp(items[i].kernel, "fetch") != 0;
+    int n_items = plan_count_kernels(plan, "") - plan_count_kernels(plan, "fetch");
     plan_free(plan);
     variable_store_free(variables);
     device_free(device);

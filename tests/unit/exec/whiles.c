@@ -11,18 +11,10 @@
 
 #include "lib/cut.h"
 #include "lib/nest_script.h"
+#include "lib/plan_items.h"
 #include "lib/scripts.h"
 
 /* ---- which loops are items ---- */
-
-static int count_loops(const struct plan *plan)
-{
-    const struct plan_item *items;
-    int n = plan_items(plan, &items), found = 0;
-    for (int i = 0; i < n; i++)
-        found += !strcmp(items[i].kernel, "while");
-    return found;
-}
 
 static struct plan *plan_of(const struct graph *graph, const char *fetch,
                             const struct tensor *feeds, int n_feeds,
@@ -121,8 +113,9 @@ static void what_does_not_wait_is_an_item(void **state)
         struct variable_store *variables = variable_store_new();
         struct tensor x = {.type = FLOAT32, .shape = {.rank = 2, .dims = {which[i].rows, 2}}};
         struct plan *plan = plan_of(graph, "y", &x, 1, variables);
-        if (count_loops(plan) != which[i].n_loops || plan_is_whole(plan) != which[i].is_whole)
-            fail_msg("%zu: %d loops, %s", i, count_loops(plan),
+        if (plan_count_kernels(plan, "while") != which[i].n_loops ||
+            plan_is_whole(plan) != which[i].is_whole)
+            fail_msg("%zu: %d loops, %s", i, plan_count_kernels(plan, "while"),
                      plan_is_whole(plan) ? "no points" : "points");
         plan_free(plan);
         variable_store_free(variables);
@@ -191,7 +184,7 @@ static int loops_of(const struct graph *graph, bool *is_whole)
                              {.type = FLOAT64, .shape = shape_vector(N_W)}};
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(graph, "gx", feeds, 2, variables);
-    int n = count_loops(plan);
+    int n = plan_count_kernels(plan, "while");
     *is_whole = plan_is_whole(plan);
     plan_free(plan);
     variable_store_free(variables);

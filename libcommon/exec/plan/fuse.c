@@ -158,16 +158,6 @@ static int standing_for(const struct fuse_groups *g, int old)
     return g->node_of[g->end[old] < 0 ? old : g->end[old]];
 }
 
-static void connect(const struct fuse_groups *g, const struct node *node)
-{
-    struct node *copy = graph_node(g->to, standing_for(g, node->id));
-    bool is_end = g->node_of[node->id] >= 0;
-    for (int i = 0; is_end && i < copy->n_inputs; i++)
-        copy->inputs[i].node = g->node_of[copy->inputs[i].node];
-    for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
-}
-
 static int add_group(struct fuse_groups *g, const struct node *end, const struct device_pass *pass)
 {
     struct node_spec spec = {.name = end->name,
@@ -211,8 +201,14 @@ static void rewrite_groups(struct fuse_groups *g, const struct device_pass *pass
         else if (g->end[node->id] == node->id)
             g->node_of[node->id] = add_group(g, node, pass);
     }
-    graph_each(node, g->graph)
-        connect(g, node);
+    graph_each(node, g->graph) {
+        struct node *copy = graph_node(g->to, standing_for(g, node->id));
+        bool is_end = g->node_of[node->id] >= 0;
+        for (int i = 0; is_end && i < copy->n_inputs; i++)
+            copy->inputs[i].node = g->node_of[copy->inputs[i].node];
+        for (int i = 0; i < node->n_controls; i++)
+            graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
+    }
     copy_names(g);
 }
 

@@ -17,15 +17,6 @@ struct pools {
 
 /* ---- which ops ---- */
 
-static bool is_countable(const struct node *pool)
-{
-    const struct attr_value *ksize = node_attr(pool, "ksize");
-    int64_t cells = 1;
-    for (int i = 0; i < ksize->n && cells <= PLACES_MAX; i++)
-        cells *= ksize->ints[i];
-    return cells <= PLACES_MAX;
-}
-
 static const struct op_places *places_of(const struct node *grad)
 {
     return grad->op ? grad->op->def->places : NULL;
@@ -56,7 +47,11 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
                 fuse_same_place(pool, grad) && shape_is_known(&grad->outputs[0].shape) &&
                 shape_is_known(&pool->outputs[0].shape) &&
                 !graph_output(g->graph, grad->inputs[0])->is_ref;
-    return fits && is_countable(pool) && has_kernels(g, grad) ? pool : NULL;
+    const struct attr_value *ksize = fits ? node_attr(pool, "ksize") : NULL;
+    int64_t cells = 1;
+    for (int i = 0; fits && i < ksize->n && cells <= PLACES_MAX; i++)
+        cells *= ksize->ints[i];
+    return fits && cells <= PLACES_MAX && has_kernels(g, grad) ? pool : NULL;
 }
 
 /* Returns whether `mask` takes the gradient and passes it on where the image is above 0. */

@@ -127,16 +127,6 @@ static bool can_update_by(const struct fuse_groups *g, const struct node *produc
            graph_output(g->graph, product->inputs[0])->shape.dims[0] <= INNER_MOST;
 }
 
-static void claim_update(struct fuse_groups *g, const struct node *update, const bool *shown)
-{
-    struct edge gradient = fuse_gradient(g, update);
-    if (!can_update_by(g, graph_node(g->graph, gradient.node), update, shown))
-        return;
-    g->end[gradient.node] = g->end[update->id] = update->id;
-    fuse_claim_gradient(g, update, gradient, update->id);
-    g->n_gone++;
-}
-
 /* The inputs are references, scalars, operands. */
 static void describe_update(struct fuse_groups *g, const struct node *update,
                             struct node_spec *spec)
@@ -183,9 +173,15 @@ void fuse_sums_find(struct fuse_groups *g)
     const bool *shown = NULL;
     graph_each(node, g->graph) {
         if (updating_op(g, node)) {
+            struct edge gradient = fuse_gradient(g, node);
             shown = shown ? shown : find_shown(g);
-            claim_update(g, node, shown);
-        } else if (node_has(node, OP_SUMS) && fuse_can_go(g, node))
+            if (!can_update_by(g, graph_node(g->graph, gradient.node), node, shown))
+                continue;
+            g->end[gradient.node] = g->end[node->id] = node->id;
+            fuse_claim_gradient(g, node, gradient, node->id);
+            g->n_gone++;
+        } else if (node_has(node, OP_SUMS) && fuse_can_go(g, node)) {
             claim(g, node);
+        }
     }
 }

@@ -9,7 +9,7 @@
 
 /* ---- roles ---- */
 
-static enum item_role role_of(const struct item *item)
+void plan_find_roles(struct plan *plan)
 {
     static const struct {
         const char *op;
@@ -23,31 +23,23 @@ static enum item_role role_of(const struct item *item)
                  {"Recv", ROLE_RECV},
                  {"SendGroup", ROLE_SEND},
                  {"RecvGroup", ROLE_RECV}};
-    bool is_wiring = !item->is_point && item->node && node_is(item->node, "Enter");
-    for (size_t i = 0; !is_wiring && item->node && i < sizeof roles / sizeof *roles; i++)
-        if (node_is(item->node, roles[i].op))
-            return roles[i].role;
-    return ROLE_PLAIN;
-}
-
-static void set_role(struct plan *plan, int id)
-{
-    struct item *item = &plan->items.items[id];
-    item->role = role_of(item);
-    item->is_point |= item->role != ROLE_PLAIN;
-    if (item->role == ROLE_ENTER) {
-        item->is_constant = node_bool(item->node, "is_constant");
-        item->child_frame = frames_output(plan->graph_frames, item->node);
-    } else if (item->role == ROLE_EXIT) {
-        vec_push_in(&plan->memory, &plan->frames.items[item->frame].exits, id);
+    vec_each(item, &plan->items) {
+        const struct node *node = item->node;
+        bool is_wiring = node && !item->is_point && node_is(node, "Enter");
+        if (!node || item->removed || is_wiring || plan_is_repeated(plan, item))
+            continue;
+        for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+            if (node_is(node, roles[i].op))
+                item->role = roles[i].role;
+        item->is_point |= item->role != ROLE_PLAIN;
+        if (item->role == ROLE_ENTER) {
+            item->is_constant = node_bool(node, "is_constant");
+            item->child_frame = frames_output(plan->graph_frames, node);
+        } else if (item->role == ROLE_EXIT) {
+            vec_push_in(&plan->memory, &plan->frames.items[item->frame].exits,
+                        (int)(item - plan->items.items));
+        }
     }
-}
-
-void plan_find_roles(struct plan *plan)
-{
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
-            set_role(plan, (int)i);
 }
 
 /* ---- the contents of an iteration ---- */

@@ -107,16 +107,6 @@ static void fold_take(struct plan *plan, struct item *item, struct fold *f)
     item->removed = true;
 }
 
-static int open_step(const struct plan *plan, const struct item *item, struct fold *f)
-{
-    bool any = false;
-    for (int i = 0; i < item->n_out; i++)
-        any |= plan->values.items[item->out[i]].on_device;
-    int code = any ? device_step_begin(&f->on_device, f->call.device, &f->step, f->call.err) : 0;
-    f->call.step_block = device_step_block(&f->on_device);
-    return code;
-}
-
 static int fold_run(struct plan *plan, struct item *item, struct fold *f)
 {
     struct device *device = f->call.device;
@@ -125,7 +115,11 @@ static int fold_run(struct plan *plan, struct item *item, struct fold *f)
     if (item->scratch_bytes && !scratch)
         return ERR_OS;
     f->call.scratch = scratch ? scratch->data : NULL;
-    int code = open_step(plan, item, f);
+    bool is_on_device = false;
+    for (int i = 0; i < item->n_out; i++)
+        is_on_device |= plan->values.items[item->out[i]].on_device;
+    int code = is_on_device ? device_step_begin(&f->on_device, device, &f->step, err) : 0;
+    f->call.step_block = device_step_block(&f->on_device);
     if (!code)
         code = fold_allocate(plan, item, f, err);
     int result = code ? code : item->code->run(&f->call);

@@ -17,19 +17,6 @@ bool plan_has_known_shapes(const struct plan *plan, const struct node *node)
     return known;
 }
 
-/* An output cannot alias an input that its row wants in other memory. */
-static int check_alias(const struct plan *plan, const struct item *item, int output, int from,
-                       struct error *err)
-{
-    if (item->in[from] < 0 || plan->values.items[item->in[from]].on_device ==
-                                  plan->values.items[item->out[output]].on_device)
-        return 0;
-    return error_set(err, ERR_INTERNAL,
-                     "the row of kernel '%s' puts output %d and input %d, the same memory, "
-                     "in different places",
-                     item->kernel, output, from);
-}
-
 /* Returns whether an alias of the input is known to be the same memory: always in a fixed order;
  * elsewhere for constants, and for values that no async op makes if none takes the alias. */
 static bool is_in_order(const struct plan *plan, const struct item *item, int from)
@@ -49,8 +36,12 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
         variable = item->refs[i];
     for (int i = 0; i < item->n_out; i++) {
         struct value *value = &plan->values.items[item->out[i]];
-        if (out[i].forward == FORWARD_ALIAS && check_alias(plan, item, i, out[i].from, err))
-            return err->code;
+        int from = out[i].forward == FORWARD_ALIAS ? item->in[out[i].from] : -1;
+        if (from >= 0 && plan->values.items[from].on_device != value->on_device)
+            return error_set(err, ERR_INTERNAL,
+                             "the row of kernel '%s' puts output %d and input %d, the same memory, "
+                             "in different places",
+                             item->kernel, i, out[i].from);
         if (out[i].forward == FORWARD_REUSE) {
             item->output_over = i + 1;
             item->output_from = out[i].from;
@@ -62,8 +53,8 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
             value->kind = VALUE_VARIABLE;
             value->variable = variable;
         } else if (out[i].forward == FORWARD_ALIAS && is_in_order(plan, item, out[i].from)) {
-            value->alias_of = item->in[out[i].from];
-            value->root = plan->values.items[value->alias_of].root;
+            value->alias_of = from;
+            value->root = plan->values.items[from].root;
         }
     }
     return 0;

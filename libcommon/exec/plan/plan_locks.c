@@ -44,21 +44,6 @@ static void add_locks(struct plan *plan, const variable_lock_vec *more, variable
 
 /* ---- of a whole plan ---- */
 
-/* Takes over the items' own locks, by id, then by position. */
-static void collect_locks(struct plan *plan, struct arena *memory, variable_lock_vec *locks)
-{
-    for (int position = 0; position < plan->n_order; position++) {
-        struct item *item = &plan->items.items[plan->order[position]];
-        vec_each(lock, &item->locks) {
-            lock->from = lock->to = position;
-            vec_push_in(memory, locks, *lock);
-        }
-        item->locks.n = 0;
-    }
-    if (locks->n)
-        qsort(locks->items, locks->n, sizeof *locks->items, by_id);
-}
-
 /* Returns the last position up to `position` at which no lock is held from before: the wanted lock
  * must be taken there. */
 static int begin_of(int *begin, int position)
@@ -89,17 +74,26 @@ static void join_locks(struct variable_lock *locks, struct variable_lock *end, i
     }
 }
 
-/* Only larger ids move a span, so each is final when the next smaller id is looked at. `begin` is a
- * union-find over positions; one with a lock held is joined to the one before it. */
+/* Takes over the items' own locks. Only larger ids move a span, so each is final when the next
+ * smaller id is looked at. `begin` is a union-find over positions; one with a lock held is joined
+ * to the one before it. */
 static void find_spans(struct plan *plan)
 {
     struct region_item *order = plan->frames.items[0].order.items;
     struct arena memory = ARENA_INIT;
     variable_lock_vec locks = VEC_INIT;
     int *begin = arena_array(&memory, (size_t)plan->n_order + 1, sizeof *begin);
-    for (int i = 0; i < plan->n_order; i++)
-        begin[i] = i;
-    collect_locks(plan, &memory, &locks);
+    for (int position = 0; position < plan->n_order; position++) {
+        struct item *item = &plan->items.items[plan->order[position]];
+        begin[position] = position;
+        vec_each(lock, &item->locks) {
+            lock->from = lock->to = position;
+            vec_push_in(&memory, &locks, *lock);
+        }
+        item->locks.n = 0;
+    }
+    if (locks.n)
+        qsort(locks.items, locks.n, sizeof *locks.items, by_id);
     for (struct variable_lock *all = locks.items, *end = all + locks.n, *first; end > all;
          end = first) {
         for (first = end - 1; first > all && first[-1].variable == end[-1].variable;)
@@ -119,39 +113,29 @@ static void find_spans(struct plan *plan)
     arena_release(&memory);
 }
 
-/* ---- of a dynamic plan ---- */
+/* ---- of any plan ---- */
 
-/* If the plan only reads, the locks of all items become those of the step. */
-static void keep_reads(struct plan *plan)
-{
-    plan->keeps_reads = true;
-    vec_each(item, &plan->items) {
-        plan->keeps_reads &= !(item->flags & KERNEL_ASYNC);
-        vec_each(lock, &item->locks) {
-            plan->keeps_reads &= !lock->write;
-        }
-    }
-    for (size_t i = 0; plan->keeps_reads && i < plan->items.n; i++) {
-        add_locks(plan, &plan->items.items[i].locks, &plan->locks);
-        plan->items.items[i].locks.n = 0;
-    }
-    sort_locks(&plan->locks);
-}
-
+/* If a dynamic plan only reads, the locks of all items become those of the step. */
 void plan_find_locks(struct plan *plan)
 {
+    plan->keeps_reads = !plan->is_whole;
     vec_each(item, &plan->items) {
+        plan->keeps_reads &= !(item->flags & KERNEL_ASYNC);
         for (size_t i = 0; i < item->uses.n && !item->removed; i++) {
             const struct use *use = &item->uses.items[i];
             struct variable_lock lock = {.variable = use->variable, .write = use->write};
             vec_push_in(&plan->memory, &item->locks, lock);
+            plan->keeps_reads &= !use->write;
         }
         sort_locks(&item->locks);
     }
     if (plan->is_whole)
         find_spans(plan);
-    else
-        keep_reads(plan);
+    for (size_t i = 0; plan->keeps_reads && i < plan->items.n; i++) {
+        add_locks(plan, &plan->items.items[i].locks, &plan->locks);
+        plan->items.items[i].locks.n = 0;
+    }
+    sort_locks(&plan->locks);
 }
 
 /* ---- captured segments ---- */
@@ -175,15 +159,8 @@ static bool has_one_place(const struct plan *plan, int v)
     return is_of_root && (value->is_ref || shape_is_known(&value->shape));
 }
 
-/* A view of a value without a place in an arena is passed on along with that value. */
-static bool is_view(const struct plan *plan, const struct item *item, int v)
-{
-    const struct value *value = &plan->values.items[v];
-    return !plan->is_whole && value->alias_input >= 0 &&
-           plan->values.items[item->in[value->alias_input]].kind != VALUE_VARIABLE;
-}
-
-/* The kernel's inputs in host memory must be constants, and it must have no outputs there. */
+/* The kernel's inputs in host memory must be constants, and it must have no outputs there. A view
+ * of a value without a place in an arena is passed on along with that value. */
 static bool is_same_in_all_steps(const struct plan *plan, const struct item *item)
 {
     bool same = !(item->flags & KERNEL_UNCAPTURED);
@@ -197,9 +174,13 @@ static bool is_same_in_all_steps(const struct plan *plan, const struct item *ite
     for (int i = 0; i < item->n_in && reads; i++)
         same = same && (!is_on_host(plan, item->in[i]) ||
                         plan->values.items[item->in[i]].kind == VALUE_CONSTANT);
-    for (int i = 0; i < item->n_out; i++)
-        same = same && !is_on_host(plan, item->out[i]) && has_one_place(plan, item->out[i]) &&
-               !is_view(plan, item, item->out[i]);
+    for (int i = 0; i < item->n_out; i++) {
+        int alias = plan->values.items[item->out[i]].alias_input;
+        bool is_view = !plan->is_whole && alias >= 0 &&
+                       plan->values.items[item->in[alias]].kind != VALUE_VARIABLE;
+        same = same && !is_view && !is_on_host(plan, item->out[i]) &&
+               has_one_place(plan, item->out[i]);
+    }
     return same;
 }
 

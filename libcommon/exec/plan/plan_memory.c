@@ -287,15 +287,6 @@ static void set_free(struct space *s, int block, bool is_free)
         *place = block;
 }
 
-/* The smallest block that the item may have, the first of equal ones; 0: there is none. */
-static int best_free(const struct place *p, const struct space *s, int64_t bytes, int id)
-{
-    size_t at = free_place(s, bytes, 0);
-    while (at < s->free.n && !may_take(p, &s->blocks.items[s->free.items[at]].users, id))
-        at++;
-    return at < s->free.n ? s->free.items[at] : 0;
-}
-
 /* ---- offsets ---- */
 
 static int add_block(struct space *s, int before, int64_t offset, int64_t bytes)
@@ -313,12 +304,16 @@ static void remove_block(struct space *s, int block)
     s->blocks.items[removed->after].before = removed->before;
 }
 
-/* Takes the best block that the item may have; a free block at the end may grow. */
+/* Takes the smallest block that the item may have, the first of equal ones; a free block at the end
+ * may grow. */
 static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
 {
     if (!bytes)
         return 0;
-    int last = s->blocks.items[0].before, best = best_free(p, s, bytes, id);
+    int last = s->blocks.items[0].before, best = 0;
+    for (size_t at = free_place(s, bytes, 0); at < s->free.n && !best; at++)
+        if (may_take(p, &s->blocks.items[s->free.items[at]].users, id))
+            best = s->free.items[at];
     if (!best && s->blocks.items[last].is_free && may_take(p, &s->blocks.items[last].users, id))
         best = last;
     if (!best)
@@ -376,14 +371,6 @@ static void free_block(struct place *p, struct space *s, int block, const struct
 }
 
 /* ---- values ---- */
-
-static bool has_own_memory(const struct plan *plan, const struct item *item, int output)
-{
-    const struct value *value = &plan->values.items[item->out[output]];
-    bool is_of_inputs = item->flow == FLOW_MERGE && output == 0;
-    return value->kind == VALUE_COMPUTED && value->alias_of < 0 && !value->is_counted &&
-           !is_of_inputs;
-}
 
 /* The root of the input that the output may overwrite; -1: none. */
 static int overwritten(const struct place *p, int id, int output, int at)
@@ -486,9 +473,14 @@ static void place_frame(struct place *p, struct plan_frame *frame)
     find_lifetimes(p);
     for (int at = 0; at < p->n_order; at++) {
         int id = frame->order.items[at].item;
-        for (int k = 0; k < plan->items.items[id].n_out; k++)
-            if (has_own_memory(plan, &plan->items.items[id], k))
+        const struct item *item = &plan->items.items[id];
+        for (int k = 0; k < item->n_out; k++) {
+            const struct value *value = &plan->values.items[item->out[k]];
+            bool is_of_inputs = item->flow == FLOW_MERGE && k == 0;
+            if (value->kind == VALUE_COMPUTED && value->alias_of < 0 && !value->is_counted &&
+                !is_of_inputs)
                 place_output(p, id, k, at);
+        }
         place_scratch(p, id);
         for (int v = p->ending[at]; v >= 0; v = p->values[v].next) {
             struct space *space = &p->spaces[plan->values.items[v].on_device];
@@ -504,26 +496,24 @@ static void place_frame(struct place *p, struct plan_frame *frame)
 
 /* ---- all frames ---- */
 
-/* In a loop a cheap region would hold an arena for each iteration that runs ahead. A copy to the
- * device may still run when its only consumer turns out to be dead. */
-static bool has_no_place(const struct region_find *f, const struct item *item, int v)
-{
-    const struct value *value = &f->plan->values.items[v];
-    const struct region *r = &f->plan->regions.items[item->region];
-    return value->is_outgoing || value->alias_input >= 0 || value->type == STRING ||
-           !shape_is_known(&value->shape) || plan_is_copied(f->plan, item) ||
-           (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
-}
-
-/* Marks values that have no place in an arena as counted. */
+/* Marks values that have no place in an arena as counted. In a loop a cheap region would hold an
+ * arena for each iteration that runs ahead. A copy to the device may still run when its only
+ * consumer turns out to be dead. */
 static void find_unplaced(const struct region_find *f)
 {
     struct plan *plan = f->plan;
     count_uses(plan);
     vec_each(item, &plan->items) {
-        for (int k = 0; k < item->n_out && !item->removed && item->region >= 0; k++)
-            if (!plan_has_order(plan, item->frame) && has_no_place(f, item, item->out[k]))
-                plan->values.items[item->out[k]].is_counted = true;
+        if (item->removed || item->region < 0 || plan_has_order(plan, item->frame))
+            continue;
+        const struct region *r = &plan->regions.items[item->region];
+        bool has_none = f->alone || plan_is_copied(plan, item) ||
+                        (r->frame && r->is_cheap && !item->scratch_bytes);
+        for (int k = 0; k < item->n_out; k++) {
+            struct value *value = &plan->values.items[item->out[k]];
+            value->is_counted |= has_none || value->is_outgoing || value->alias_input >= 0 ||
+                                 value->type == STRING || !shape_is_known(&value->shape);
+        }
     }
 }
 
@@ -573,21 +563,6 @@ static int by_regions(const void *a, const void *b)
     return x->position > y->position ? -1 : x->position < y->position;
 }
 
-/* A region waits as a whole, so of its reuses from another region only the last one counts. */
-static void add_reuses(struct place *p)
-{
-    const struct reuse *last = NULL;
-    if (p->reuses.n)
-        qsort(p->reuses.items, p->reuses.n, sizeof *p->reuses.items, by_regions);
-    vec_each(reuse, &p->reuses) {
-        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
-            continue;
-        vec_push_in(&p->plan->memory, &p->plan->items.items[reuse->item].after, reuse->before);
-        last = reuse;
-    }
-    vec_release(&p->reuses);
-}
-
 void plan_place_memory(struct region_find *f)
 {
     struct plan *plan = f->plan;
@@ -604,5 +579,15 @@ void plan_place_memory(struct region_find *f)
         vec_release(&p.spaces[i].blocks);
         vec_release(&p.spaces[i].free);
     }
-    add_reuses(&p);
+    /* A region waits as a whole, so of its reuses from another region only the last one counts. */
+    const struct reuse *last = NULL;
+    if (p.reuses.n)
+        qsort(p.reuses.items, p.reuses.n, sizeof *p.reuses.items, by_regions);
+    vec_each(reuse, &p.reuses) {
+        if (last && last->from_region == reuse->from_region && last->to_region == reuse->to_region)
+            continue;
+        vec_push_in(&plan->memory, &plan->items.items[reuse->item].after, reuse->before);
+        last = reuse;
+    }
+    vec_release(&p.reuses);
 }

@@ -66,15 +66,6 @@ static void find_readers(struct order *o)
     }
 }
 
-/* The loop around the item at the given depth. */
-static int frame_at(const struct order *o, int item, int depth)
-{
-    int frame = o->graph.frame ? o->graph.frame[item] : FRAME_ROOT;
-    while (frame && o->plan->graph_frames->frames.items[frame].depth > depth)
-        frame = o->plan->parents[frame];
-    return frame;
-}
-
 /* Adds the places that plan_graph.c has marked. True: the read is to be copied. */
 static bool add_places(struct order *o, int access, int id, int input)
 {
@@ -90,11 +81,14 @@ static bool add_places(struct order *o, int access, int id, int input)
             vec_push(&o->graph.places, ((struct access_place){access, 0, place}));
     }
     for (int i = 0; told && told->kind == ATTR_LIST_INT && i + 2 < told->n; i += 3) {
-        int place = (int)told->ints[i + 2];
-        struct access_place at = {access, frame_at(o, id, (int)told->ints[i + 1]), abs(place)};
+        int place = (int)told->ints[i + 2],
+            frame = o->graph.frame ? o->graph.frame[id] : FRAME_ROOT;
         if (told->ints[i] != input)
             continue;
-        vec_push(&o->graph.places, at);
+        /* The place is of the loop around the item at the depth that was told. */
+        while (frame && o->plan->graph_frames->frames.items[frame].depth > told->ints[i + 1])
+            frame = o->plan->parents[frame];
+        vec_push(&o->graph.places, ((struct access_place){access, frame, abs(place)}));
         taken |= place < 0;
     }
     return taken;
@@ -211,16 +205,6 @@ static void describe(struct order *o)
 
 /* ---- additions to the plan ---- */
 
-static void find_roots(struct plan *plan)
-{
-    for (size_t v = 0; v < plan->values.n; v++) {
-        int root = (int)v;
-        while (plan->values.items[root].alias_of >= 0)
-            root = plan->values.items[root].alias_of;
-        plan->values.items[v].root = root;
-    }
-}
-
 /* Puts the copy in place of the variable's value, in the item and in aliases among its outputs. */
 static void use_copy(struct plan *plan, int id, const struct variable *variable, int copy)
 {
@@ -275,10 +259,13 @@ static int order_all(struct order *o, struct error *err)
         const struct access_copy *copy = &found.copies.items[i];
         add_copy(plan, &o->graph.accesses.items[copy->access], copy);
     }
-    if (!code && found.copies.n) {
-        find_roots(plan);
-        find_uses(plan);
+    for (int v = 0; !code && found.copies.n && v < (int)plan->values.n; v++) {
+        struct value *value = &plan->values.items[v];
+        for (value->root = v; plan->values.items[value->root].alias_of >= 0;)
+            value->root = plan->values.items[value->root].alias_of;
     }
+    if (!code && found.copies.n)
+        find_uses(plan);
     vec_each(wish, &found.refused) {
         o->graph.wishes.items[*wish].to = -1;
     }

@@ -29,37 +29,33 @@ static struct value *add_outputs(struct plan *plan, const struct node *node)
 /* ---- values without an item ---- */
 
 /* One store serves all devices, but a variable is in the memory of one of them. */
-static int check_same_memory(const struct plan *plan, const struct variable *variable,
-                             struct error *err)
-{
-    const struct device *here = plan->options.device, *there = variable->device;
-    if (here == there || (here->is_host && (!there || there->is_host)))
-        return 0;
-    return error_set(err, ERR_DATA, "variable '%s' is in the memory of %s:%d, not of %s:%d",
-                     variable->name, there ? there->type : "CPU", there ? there->index : 0,
-                     here->type, here->index);
-}
-
 static int add_variable(struct plan *plan, const struct node *node, struct error *err)
 {
+    const struct device *here = plan->options.device, *there;
     struct variable like = variable_of_node(node, plan->options.device);
     struct variable *variable;
-    int code = variable_store_get(plan->options.variables, &like, &variable, err);
-    if (!code)
-        code = check_same_memory(plan, variable, err);
-    if (code)
+    if (variable_store_get(plan->options.variables, &like, &variable, err))
         return error_prefix(err, "%s: ", node_text(node));
+    there = variable->device;
+    if (here != there && !(here->is_host && (!there || there->is_host)))
+        return error_set(err, ERR_DATA, "%s: variable '%s' is in the memory of %s:%d, not of %s:%d",
+                         node_text(node), variable->name, there ? there->type : "CPU",
+                         there ? there->index : 0, here->type, here->index);
     struct value *value = add_outputs(plan, node);
     value->kind = VALUE_VARIABLE;
     value->variable = variable;
-    value->on_device = !plan->options.device->is_host;
+    value->on_device = !here->is_host;
     return 0;
 }
 
-/* Finds whether a constant belongs to a loop or a branch, and exists only where that runs. The
- * nodes that it waits for come earlier in the order. */
-static void find_absence(struct plan *plan, const struct node *node)
+/* A constant may belong to a loop or a branch, and exists only where that runs. The nodes that it
+ * waits for come earlier in the order. */
+static void add_constant(struct plan *plan, const struct node *node)
 {
+    struct value *value = add_outputs(plan, node);
+    value->kind = VALUE_CONSTANT;
+    value->constant = *node_attr(node, "value")->tensor;
+    value->constant.buffer = NULL;
     bool may = node->n_controls && !plan_has_order(plan, plan_frame_of(plan, node));
     for (int i = 0; i < node->n_controls && !may; i++)
         may = item_may_be_dead(plan, plan->item_of[node->controls[i]]) ||
@@ -138,14 +134,6 @@ static int arriving_at(struct plan *plan, struct edge edge)
     return plan->items.items[plan->item_of[node->id]].out[0];
 }
 
-static void add_constant(struct plan *plan, const struct node *node)
-{
-    struct value *value = add_outputs(plan, node);
-    value->kind = VALUE_CONSTANT;
-    value->constant = *node_attr(node, "value")->tensor;
-    value->constant.buffer = NULL;
-}
-
 /* ---- one node ---- */
 
 static int no_kernel(const struct plan *plan, const struct node *node, struct error *err)
@@ -188,20 +176,14 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
                 frames_edge_condition(plan->graph_frames, plan->graph, node->inputs[i]);
         }
         item->in[i] = v; /* -1: a back edge, bound when its producer exists */
-    }
-    return 0;
-}
-
-/* Binds the inputs that the op declares as references: they get the variable itself. */
-static void bind_refs(struct plan *plan, struct item *item)
-{
-    for (int i = 0; i < item->n_in; i++) {
-        if (!node_takes_ref(item->node, i))
+        if (!node_takes_ref(node, i))
             continue;
+        /* The op declares a reference: it gets the variable itself. */
         if (!item->refs)
             item->refs = arena_array(&plan->memory, (size_t)item->n_in + 1, sizeof *item->refs);
-        item->refs[i] = plan->values.items[item->in[i]].variable;
+        item->refs[i] = plan->values.items[v].variable;
     }
+    return 0;
 }
 
 static void bind_outputs(struct plan *plan, struct item *item)
@@ -241,7 +223,6 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     int code = bind_inputs(plan, &item, err);
     if (code)
         return code;
-    bind_refs(plan, &item);
     bind_outputs(plan, &item);
     if ((code = plan_prepare_kernel(plan, &item, err)))
         return code;
@@ -271,7 +252,6 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
         return add_variable(plan, node, err);
     if (node_is(node, "Const")) {
         add_constant(plan, node);
-        find_absence(plan, node);
         return 0;
     }
     return add_item(plan, node, err);

@@ -70,17 +70,6 @@ static bool can_go_from_dataflow(const struct views *s, const struct item *item)
            !s->wanted[item - s->plan->items.items].end;
 }
 
-static void find_wanted(struct views *s, int id)
-{
-    const struct item *item = &s->plan->items.items[id];
-    bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
-    for (struct before b = {0}; !item->removed && plan_next_before(s->plan, id, &b);) {
-        s->wanted[b.item].value |= b.slot >= 0;
-        s->wanted[b.item].value_chosen |= b.slot >= 0 && is_flow;
-        s->wanted[b.item].end |= b.slot < 0;
-    }
-}
-
 /* ---- removal ---- */
 
 static void see_through(struct views *s, struct item *item, int i)
@@ -130,17 +119,6 @@ static void add_reads(struct arena *memory, use_vec *reads, const use_vec *more)
     }
 }
 
-/* Its reads for views come first, so that an error is found where it would have been. */
-static void read_for(struct plan *plan, struct item *item, const use_vec *reads)
-{
-    use_vec own = item->uses;
-    item->uses = (use_vec)VEC_INIT;
-    add_reads(&plan->memory, &item->uses, reads);
-    vec_each(use, &own) {
-        vec_push_in(&plan->memory, &item->uses, *use);
-    }
-}
-
 /* A view's consumer comes later in the order, so some item reads for it. An item of a branch may
  * not run, so items behind it repeat the read. */
 static void resolve_order(struct views *s, struct arena *memory)
@@ -158,8 +136,14 @@ static void resolve_order(struct views *s, struct arena *memory)
             add_reads(memory, &reads, &item->uses);
         if (!has_order)
             continue;
-        if (reads.n && !goes)
-            read_for(plan, item, &reads);
+        if (reads.n && !goes) { /* they come first: an error is found where it would have been */
+            use_vec own = item->uses;
+            item->uses = (use_vec)VEC_INIT;
+            add_reads(&plan->memory, &item->uses, &reads);
+            vec_each(use, &own) {
+                vec_push_in(&plan->memory, &item->uses, *use);
+            }
+        }
         if (item->flow == FLOW_ALWAYS && !goes)
             reads.n = 0;
     }
@@ -177,8 +161,15 @@ void plan_resolve_views(struct plan *plan, bool in_order)
                       .wanted = arena_array(&memory, plan->items.n + 1, sizeof *s.wanted),
                       .source = arena_array(&memory, plan->values.n + 1, sizeof *s.source)};
     memset(s.source, -1, plan->values.n * sizeof *s.source);
-    for (size_t i = 0; i < plan->items.n; i++)
-        find_wanted(&s, (int)i);
+    for (int i = 0; i < (int)plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
+        for (struct before b = {0}; !item->removed && plan_next_before(plan, i, &b);) {
+            s.wanted[b.item].value |= b.slot >= 0;
+            s.wanted[b.item].value_chosen |= b.slot >= 0 && is_flow;
+            s.wanted[b.item].end |= b.slot < 0;
+        }
+    }
     vec_each(wish, &plan->wishes) {
         s.wanted[wish->from].end = s.wanted[wish->to].end = true;
     }

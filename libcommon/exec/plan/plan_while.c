@@ -114,16 +114,6 @@ static void check_input(struct while_search *s, const struct node *node, struct 
         refuse(s, here);
 }
 
-static void check_wishes(struct while_search *s, const struct node *node)
-{
-    const struct attr_value *names = node_attr(node, "_after");
-    for (int i = 0; names && names->kind == ATTR_LIST_STRING && i < names->n; i++) {
-        const struct node *named = graph_find(s->graph, names->strings[i]);
-        if (named)
-            refuse(s, s->frames->frame[named->id]);
-    }
-}
-
 /* Returns whether the variable is constant, and enters whenever the loop runs, or has a Merge, a
  * Switch and a NextIteration that no other variable takes, and enters if and only if the loop runs.
  */
@@ -146,7 +136,12 @@ static void check_nodes(struct while_search *s)
             if (node_is(from, "Enter")) /* it has no value to wait for */
                 refuse(s, frames_output(s->frames, from));
         }
-        check_wishes(s, node);
+        const struct attr_value *names = node_attr(node, "_after");
+        for (int i = 0; names && names->kind == ATTR_LIST_STRING && i < names->n; i++) {
+            const struct node *named = graph_find(s->graph, names->strings[i]);
+            if (named)
+                refuse(s, s->frames->frame[named->id]);
+        }
         if (s->frames->frame[node->id] && !can_repeat(s, node))
             refuse(s, s->frames->frame[node->id]);
     }
@@ -183,20 +178,6 @@ static void check_effects(struct while_search *s, const int *order)
 
 /* ---- loops that can ---- */
 
-static void add_loop(struct plan *plan, struct plan_frame *loop)
-{
-    size_t n = (size_t)loop->n_entered + 1;
-    struct arena *memory = &plan->memory;
-    loop->is_item = true;
-    loop->inputs = arena_array(memory, n, sizeof *loop->inputs);
-    loop->kept = arena_array(memory, n, sizeof *loop->kept);
-    loop->outputs = arena_array(memory, n, sizeof *loop->outputs);
-    loop->next = arena_array(memory, n, sizeof *loop->next);
-    memset(loop->inputs, -1, n * sizeof *loop->inputs);
-    memset(loop->outputs, -1, n * sizeof *loop->outputs);
-    memset(loop->next, -1, n * sizeof *loop->next);
-}
-
 static int find_items(struct plan *plan, struct error *err)
 {
     struct arena memory = ARENA_INIT;
@@ -212,9 +193,18 @@ static int find_items(struct plan *plan, struct error *err)
         check_nodes(&s);
         check_effects(&s, order);
     }
-    for (size_t i = 1; i < f->frames.n && !code; i++)
-        if (!s.refused[access_frame_below(f->parents, FRAME_ROOT, (int)i)])
-            add_loop(plan, &plan->frames.items[i]);
+    for (size_t i = 1; i < f->frames.n && !code; i++) {
+        struct plan_frame *loop = &plan->frames.items[i];
+        size_t n_entered = (size_t)loop->n_entered + 1;
+        if (s.refused[access_frame_below(f->parents, FRAME_ROOT, (int)i)])
+            continue;
+        loop->is_item = true;
+        loop->kept = arena_array(&plan->memory, n_entered, sizeof *loop->kept);
+        loop->inputs = arena_array(&plan->memory, 3 * n_entered, sizeof *loop->inputs);
+        loop->outputs = loop->inputs + n_entered;
+        loop->next = loop->outputs + n_entered;
+        memset(loop->inputs, -1, 3 * n_entered * sizeof *loop->inputs);
+    }
     arena_release(&memory);
     return code;
 }

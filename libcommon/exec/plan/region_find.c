@@ -80,22 +80,13 @@ static void wait_after(struct region_find *f, struct key *key, int before, int i
                          false);
 }
 
-static void level_after(struct region_find *f, struct key *key, int from, int id)
-{
-    const struct key *other = &f->keys[from];
-    const struct item *before = &f->plan->items.items[from];
-    bool is_near = !before->is_point && before->frame == f->plan->items.items[id].frame;
-    int level = other->dead == key->dead ? other->level : other->level + 1;
-    if (is_near && other->ready == key->ready && level > key->level)
-        key->level = level;
-}
-
 /* A Merge goes on with one of its inputs, so it has an empty key. Roles that may be alive when
  * their inputs are dead have an empty `dead`. */
 static void find_key(struct region_find *f, int id)
 {
     struct key *key = &f->keys[id];
-    enum item_role role = f->plan->items.items[id].role;
+    const struct item *items = f->plan->items.items;
+    enum item_role role = items[id].role;
     if (role == ROLE_MERGE)
         return;
     for (struct before b = {0}; plan_next_before(f->plan, id, &b);)
@@ -103,8 +94,13 @@ static void find_key(struct region_find *f, int id)
             wait_after(f, key, b.item, id);
         else
             wait_for_item(f, key, b.item, b.slot, true);
-    for (struct before b = {0}; plan_next_before(f->plan, id, &b);)
-        level_after(f, key, b.item, id);
+    for (struct before b = {0}; plan_next_before(f->plan, id, &b);) {
+        const struct key *other = &f->keys[b.item];
+        bool is_near = !items[b.item].is_point && items[b.item].frame == items[id].frame;
+        int level = other->dead == key->dead ? other->level : other->level + 1;
+        if (is_near && other->ready == key->ready && level > key->level)
+            key->level = level;
+    }
     if (role == ROLE_EXIT || role == ROLE_TRIGGER || role == ROLE_NEXT)
         key->dead = SET_EMPTY;
 }
@@ -136,20 +132,8 @@ static int by_arrivals(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Ranks the regions. An edge leads to a region with more arrivals, or of a higher level. */
-static void rank_regions(struct region_find *f)
-{
-    size_t n = f->plan->regions.n;
-    struct region **all = arena_array(&f->memory, n + 1, sizeof *all);
-    for (size_t i = 0; i < n; i++)
-        all[i] = &f->plan->regions.items[i];
-    if (n)
-        qsort(all, n, sizeof *all, by_arrivals);
-    for (size_t i = 0; i < n; i++)
-        all[i]->rank = (int)i;
-}
-
-/* Groups items by keys, which stand for facts that only running tells. */
+/* Groups items by keys, which stand for facts that only running tells, and ranks the regions. An
+ * edge leads to a region with more arrivals, or of a higher level. */
 static int find_by_keys(struct region_find *f, struct error *err)
 {
     struct plan *plan = f->plan;
@@ -166,7 +150,14 @@ static int find_by_keys(struct region_find *f, struct error *err)
         item->n_ready = arrival_set_count(&f->sets, f->keys[order[i]].ready);
         item->region = item->is_point ? -1 : region_of_key(f, &known, order[i]);
     }
-    rank_regions(f);
+    size_t n = plan->regions.n;
+    struct region **all = arena_array(&f->memory, n + 1, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = &plan->regions.items[i];
+    if (n)
+        qsort(all, n, sizeof *all, by_arrivals);
+    for (size_t i = 0; i < n; i++)
+        all[i]->rank = (int)i;
     map_release(&known);
     return code;
 }
@@ -254,9 +245,7 @@ static void fill_regions(struct plan *plan)
  * then the others have probably returned, so it takes over their memory, and half of the time is
  * left for sending it. */
 
-#define INPUTS_SHARE                                                                               \
-    8                  /* inputs stay for longer, and so have to be much smaller than the output   \
-                        */
+#define INPUTS_SHARE 8 /* inputs stay for longer: they must be so much smaller than the output */
 #define OTHERS_SHARE 4 /* the others must be worth it: at least this part of the largest */
 
 static double bytes_of(const struct value *value)
@@ -353,17 +342,6 @@ static int find_largest(const struct plan *plan, const int *order, int n)
     return most > all - most && (all - most) * OTHERS_SHARE >= most ? at : -1;
 }
 
-static void put_late_in(const struct plan *plan, int *order, int n)
-{
-    int at = find_largest(plan, order, n);
-    if (at < 0 || !may_wait(plan, order[at]))
-        return;
-    bool *moves = mem_array(plan->items.n + 1, sizeof *moves);
-    if (find_moving(plan, order + at, n - at, moves))
-        move_behind(order + at, halfway(plan, order, n, at) - at, moves);
-    mem_free(moves);
-}
-
 /* The order lists one region after the other. */
 static void put_late(struct plan *plan)
 {
@@ -372,8 +350,14 @@ static void put_late(struct plan *plan)
         for (next = first;
              next < plan->n_order && plan->items.items[plan->order[next]].region == item->region;)
             next++;
-        if (!plan_has_order(plan, item->frame))
-            put_late_in(plan, plan->order + first, next - first);
+        int *order = plan->order + first, n = next - first;
+        int at = plan_has_order(plan, item->frame) ? -1 : find_largest(plan, order, n);
+        if (at < 0 || !may_wait(plan, order[at]))
+            continue;
+        bool *moves = mem_array(plan->items.n + 1, sizeof *moves);
+        if (find_moving(plan, order + at, n - at, moves))
+            move_behind(order + at, halfway(plan, order, n, at) - at, moves);
+        mem_free(moves);
     }
 }
 

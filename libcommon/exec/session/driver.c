@@ -155,16 +155,6 @@ static struct feed_ahead *read_on(struct driver *driver)
     return NULL;
 }
 
-static void feed_ahead_free(struct feed_ahead *ahead)
-{
-    if (!ahead)
-        return;
-    stage_stop(ahead->driver->stage);
-    BUG_ON(eventfd_write(ahead->stop, 1));
-    serial_queue_free(ahead->reading);
-    release(ahead);
-}
-
 /* Requests the feeds of a step; they may be as large as those of the driver. */
 static void request_feed(struct feed_ahead *ahead, int64_t step)
 {
@@ -244,7 +234,13 @@ void driver_init(struct driver *driver, const struct graph *graph, const char *n
 
 void driver_release(struct driver *driver)
 {
-    feed_ahead_free(driver->ahead);
+    struct feed_ahead *ahead = driver->ahead;
+    if (ahead) {
+        stage_stop(driver->stage);
+        BUG_ON(eventfd_write(ahead->stop, 1));
+        serial_queue_free(ahead->reading);
+        release(ahead);
+    }
     feeds_release(&driver->feeds);
     stage_free(driver->stage);
     request_release(&driver->request);

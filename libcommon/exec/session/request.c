@@ -182,23 +182,17 @@ static bool is_own(const struct moments *m, int variable)
     return node_attr(graph_node(m->graph, variable), WORKER_LOCAL) != NULL;
 }
 
-static void add_commit(struct moments *m, const struct node *commit)
-{
-    graph_each(node, m->graph) {
-        struct access write = {.variable = node->id, .node = commit->id, .write = true};
-        if (node_is(node, "Variable") && m->variable[node->id] == node->id && !is_own(m, node->id))
-            vec_push(&m->access.accesses, write);
-    }
-}
-
 static void describe_access(struct moments *m, const struct node *node)
 {
     const struct node *send = join_send_of(m->graph, node);
     access_add_node(&m->access, m->graph, m->variable, node);
     if (send)
         vec_push(&m->access.edges, ((struct arc){send->id, node->id}));
-    if (node_round(node) == ROUND_COMMIT)
-        add_commit(m, node);
+    for (int v = 0; node_round(node) == ROUND_COMMIT && v < (int)m->graph->nodes.n; v++) {
+        struct access write = {.variable = v, .node = node->id, .write = true};
+        if (node_is(graph_node(m->graph, v), "Variable") && m->variable[v] == v && !is_own(m, v))
+            vec_push(&m->access.accesses, write);
+    }
     for (int k = 0; k < node->n_inputs; k++) {
         int variable = access_variable_at(m->graph, m->variable, node->inputs[k]);
         struct access read = {.variable = variable, .node = node->id};

@@ -26,43 +26,31 @@ static int add_feed(tf_call *call, const char *name, struct error *err)
     return 0;
 }
 
-/* The name of a fetch is borrowed: the graph keeps it, like the names of entries. */
-static int add_fetch(tf_call *call, const char *name, struct error *err)
+/* Returns the next of several names, separated by commas, which the call keeps; NULL: there is none
+ * left. */
+static const char *next_name(tf_call *call, const char **names)
 {
-    struct graph *graph = call->session->graph->joined.graph;
-    return request_fetch(&call->request, arena_strdup(&graph->arena, name), err);
-}
-
-static int add_target(tf_call *call, const char *name, struct error *err)
-{
-    return request_run(&call->request, name, err);
-}
-
-static int each_name(tf_call *call, const char *names,
-                     int (*add)(tf_call *call, const char *name, struct error *err),
-                     struct error *err)
-{
-    int code = 0;
-    while (!code && names && *names) {
-        size_t n = strcspn(names, ",");
-        char *name = mem_strndup(names, n);
-        code = add(call, name, err);
-        mem_free(name);
-        names += n + (names[n] == ',');
-    }
-    return code;
+    const char *first = *names;
+    if (!first || !*first)
+        return NULL;
+    size_t n = strcspn(first, ",");
+    *names = first + n + (first[n] == ',');
+    return arena_strndup(&call->names, first, n);
 }
 
 static int prepare(tf_call *call, const char *feeds, const char *fetches, const char *targets,
                    struct error *err)
 {
     pthread_mutex_t *lock = &call->session->graph->lock;
+    const char *name;
+    int code = 0;
     pthread_mutex_lock(lock);
-    int code = each_name(call, feeds, add_feed, err);
-    if (!code)
-        code = each_name(call, fetches, add_fetch, err);
-    if (!code)
-        code = each_name(call, targets, add_target, err);
+    while (!code && (name = next_name(call, &feeds)))
+        code = add_feed(call, name, err);
+    while (!code && (name = next_name(call, &fetches)))
+        code = request_fetch(&call->request, name, err);
+    while (!code && (name = next_name(call, &targets)))
+        code = request_run(&call->request, name, err);
     pthread_mutex_unlock(lock);
     if (!code && !call->request.fetches.n && !call->request.targets.n)
         code = error_set(err, ERR_USAGE, "nothing to fetch or to run");
@@ -121,6 +109,7 @@ void api_call_free(tf_call *call)
     mem_free(call->results);
     vec_release(&call->feeds);
     request_release(&call->request);
+    arena_release(&call->names);
     mem_free(call);
 }
 

@@ -31,6 +31,7 @@ struct tf_session {
 struct tf_call {
     tf_session *session;
     struct request request;
+    struct arena names; /* of its feeds, fetches and targets */
     VEC(struct edge) feeds;
     struct session_handle *handle;
     struct tensor *values;  /* per feed; type DTYPE_INVALID: no value yet */

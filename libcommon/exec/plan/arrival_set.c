@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
-
 static size_t set_bytes(const struct arrival_sets *all)
 {
     return all->words * sizeof(uint64_t);
@@ -21,11 +19,9 @@ static int intern(struct arrival_sets *all)
         is_known = map_get_number(&all->names, hash, &known);
     } while (is_known && memcmp(all->sets.items[known], all->scratch, set_bytes(all)) != 0);
     if (!is_known) {
-        uint64_t *set = mem_array(all->words, sizeof *set);
-        memcpy(set, all->scratch, set_bytes(all));
         known = (int64_t)all->sets.n;
         map_put_number(&all->names, hash, known);
-        vec_push(&all->sets, set);
+        vec_push(&all->sets, arena_copy(&all->memory, all->scratch, set_bytes(all)));
     }
     return (int)known;
 }
@@ -33,17 +29,15 @@ static int intern(struct arrival_sets *all)
 void arrival_sets_init(struct arrival_sets *all, int n_members)
 {
     *all = (struct arrival_sets){.words = (size_t)n_members / 64 + 1};
-    all->scratch = mem_array(all->words, sizeof *all->scratch);
+    all->scratch = arena_array(&all->memory, all->words, sizeof *all->scratch);
     intern(all);
 }
 
 void arrival_sets_release(struct arrival_sets *all)
 {
-    for (size_t i = 0; i < all->sets.n; i++)
-        mem_free(all->sets.items[i]);
     vec_release(&all->sets);
     map_release(&all->names);
-    mem_free(all->scratch);
+    arena_release(&all->memory);
 }
 
 int arrival_set_union(struct arrival_sets *all, int a, int b)

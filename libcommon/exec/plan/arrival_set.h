@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -19,6 +20,7 @@ struct arrival_sets {
     VEC(uint64_t *) sets; /* by name */
     struct map names;     /* by the hash of a set */
     uint64_t *scratch;
+    struct arena memory; /* of all sets */
 };
 
 void arrival_sets_init(struct arrival_sets *all, int n_members);

@@ -20,6 +20,25 @@ static const char *op_of(struct plan *plan, const struct item *item)
     return text;
 }
 
+/* When all else is known of the item: finds what must be done before its kernel runs, and whether
+ * it uses the memory of a device. */
+static void finish_item(struct plan *plan, struct item *item)
+{
+    bool any = !item->removed && !plan->options.device->is_host;
+    for (int k = 0; any && k < item->n_in; k++) {
+        int from = plan_maker(plan, item, k);
+        item->uses_copies |= from >= 0 && plan->items.items[from].builtin == BUILTIN_COPY_IN;
+        plan->is_on_device |= item->in[k] >= 0 && plan->values.items[item->in[k]].on_device;
+    }
+    for (int k = 0; any && k < item->n_out; k++)
+        plan->is_on_device |= plan->values.items[item->out[k]].on_device;
+    item->is_prepared = item->uses_copies || item->seen;
+    vec_each(use, &item->uses) {
+        item->is_prepared |= !use->may_lack;
+    }
+    item->op = op_of(plan, item);
+}
+
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
     plan->n_fetches = request->n_fetches;
@@ -40,16 +59,11 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     if ((code = plan_find_regions(plan, err)))
         return code;
-    plan_find_copies(plan);
     plan_connect(plan);
-    plan_find_segments(plan);
     vec_each(item, &plan->items) {
-        item->is_prepared = item->uses_copies || item->seen;
-        vec_each(use, &item->uses) {
-            item->is_prepared |= !use->may_lack;
-        }
-        item->op = op_of(plan, item);
+        finish_item(plan, item);
     }
+    plan_find_segments(plan);
     return code;
 }
 

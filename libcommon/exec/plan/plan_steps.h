@@ -63,9 +63,6 @@ int plan_in_memory(struct plan *plan, int value, bool on_device, const struct it
                    struct error *err);
 /* The value in row-major order: itself, or the result of a relayout item; -1 with the error set. */
 int plan_row_major(struct plan *plan, int value, struct error *err);
-/* When views are resolved: finds items that use what was copied to the device, and whether any item
- * uses the device's memory at all. */
-void plan_find_copies(struct plan *plan);
 /* Returns whether the node passes its value on within the memory of the plan's device, which is not
  * the host's: a Send or a Recv between devices that reach each other, or a reduction. */
 bool plan_hands_over(const struct plan *plan, const struct node *node);

@@ -169,20 +169,6 @@ bool plan_is_feed_copy(const struct plan *plan, const struct item *item)
     return item->builtin == BUILTIN_COPY_IN && plan->values.items[item->in[0]].kind == VALUE_FEED;
 }
 
-void plan_find_copies(struct plan *plan)
-{
-    vec_each(item, &plan->items) {
-        bool any = !item->removed && !plan->options.device->is_host;
-        for (int k = 0; any && k < item->n_in; k++) {
-            int from = plan_maker(plan, item, k);
-            item->uses_copies |= from >= 0 && plan->items.items[from].builtin == BUILTIN_COPY_IN;
-            plan->is_on_device |= item->in[k] >= 0 && plan->values.items[item->in[k]].on_device;
-        }
-        for (int k = 0; any && k < item->n_out; k++)
-            plan->is_on_device |= plan->values.items[item->out[k]].on_device;
-    }
-}
-
 int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *consumer,
                    struct error *err)
 {

@@ -17,27 +17,22 @@ bool fuse_has_marks(const struct node *node, bool is_update)
     return false;
 }
 
-/* Marks nodes that a node names: those it should come after, or be colocated with ("loc:@NAME"). */
-static void bind_named(struct fuse_groups *g, const struct node *node)
-{
-    for (int k = 0; k < node->n_attrs; k++) {
-        const struct attr_value *names = &node->attrs[k].value;
-        bool is_mark = fuse_is_mark(node->attrs[k].name) && names->kind == ATTR_LIST_STRING;
-        for (int i = 0; is_mark && i < names->n; i++) {
-            const char *at = strchr(names->strings[i], '@');
-            const struct node *named = graph_find(g->graph, at ? at + 1 : names->strings[i]);
-            if (named)
-                g->bound[named->id] = g->named[named->id] = true;
-        }
-    }
-}
-
 static void look_at_all(struct fuse_groups *g, const struct fusion *fused)
 {
     graph_each(node, g->graph) {
         g->end[node->id] = -1;
         g->bound[node->id] |= node->n_controls || fuse_has_marks(node, false); /* would be lost */
-        bind_named(g, node);
+        /* A node names those it should come after, or be colocated with ("loc:@NAME"). */
+        for (int k = 0; k < node->n_attrs; k++) {
+            const struct attr_value *names = &node->attrs[k].value;
+            bool is_mark = fuse_is_mark(node->attrs[k].name) && names->kind == ATTR_LIST_STRING;
+            for (int i = 0; is_mark && i < names->n; i++) {
+                const char *at = strchr(names->strings[i], '@');
+                const struct node *named = graph_find(g->graph, at ? at + 1 : names->strings[i]);
+                if (named)
+                    g->bound[named->id] = g->named[named->id] = true;
+            }
+        }
         for (int k = 0; k < node->n_inputs; k++)
             g->taker[node->inputs[k].node] = node;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)

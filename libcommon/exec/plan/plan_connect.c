@@ -159,18 +159,6 @@ static void add_after(struct plan *plan, int before, int id)
             connect_to(plan, before, loop, -1, (int)i, EDGE_AFTER);
 }
 
-static void collect_edges(struct plan *plan, int id)
-{
-    struct item *item = &plan->items.items[id];
-    for (struct before b = {.of_all = true}; plan_next_before(plan, id, &b);)
-        if (b.is_after)
-            add_after(plan, b.item, id);
-        else
-            connect_to(plan, b.item, -1, b.slot, id, b.input);
-    for (int k = 0; k < item->n_in; k++)
-        item->merge_ready |= item->role == ROLE_MERGE && plan_maker(plan, item, k) < 0;
-}
-
 /* Where outputs are dropped as soon as all waiting items have been told, the last consumer of a
  * value gets the value itself: its reference count does not change. */
 static void find_gifts(const struct plan *plan, const struct item *item)
@@ -276,9 +264,18 @@ static void find_relieved(struct plan *plan)
 void plan_connect(struct plan *plan)
 {
     fill_frames(plan);
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan_has_order(plan, plan->items.items[i].frame))
-            collect_edges(plan, (int)i);
+    for (int i = 0; i < (int)plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        if (item->removed || plan_has_order(plan, item->frame))
+            continue;
+        for (struct before b = {.of_all = true}; plan_next_before(plan, i, &b);)
+            if (b.is_after)
+                add_after(plan, b.item, i);
+            else
+                connect_to(plan, b.item, -1, b.slot, i, b.input);
+        for (int k = 0; k < item->n_in; k++)
+            item->merge_ready |= item->role == ROLE_MERGE && plan_maker(plan, item, k) < 0;
+    }
     vec_each(item, &plan->items) {
         find_gifts(plan, item);
     }

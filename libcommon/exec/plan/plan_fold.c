@@ -91,22 +91,6 @@ static int fold_fetch(struct plan *plan, const struct item *item, struct fold *f
     return 0;
 }
 
-static void fold_take(struct plan *plan, struct item *item, struct fold *f)
-{
-    for (int i = 0; i < item->n_out; i++) {
-        struct value *value = &plan->values.items[item->out[i]];
-        if (value->on_device) {
-            value->on_device = false;
-            value->alias_of = -1;
-            value->root = item->out[i];
-        }
-        value->kind = VALUE_CONSTANT;
-        value->constant = f->tensors[item->n_in + i]; /* an alias has no buffer of its own */
-        value->item = -1;
-    }
-    item->removed = true;
-}
-
 static int fold_run(struct plan *plan, struct item *item, struct fold *f)
 {
     struct device *device = f->call.device;
@@ -150,11 +134,23 @@ void plan_fold(struct plan *plan, struct item *item)
     f.call.step = &f.step;
     f.call.threads = 1;
     f.call.err = &err;
-    if (!fold_run(plan, item, &f))
-        fold_take(plan, item, &f);
-    else
-        for (int i = 0; i < item->n_out; i++)
-            tensor_release(&f.tensors[item->n_in + i]);
+    item->removed = !fold_run(plan, item, &f);
+    for (int i = 0; i < item->n_out; i++) {
+        struct value *value = &plan->values.items[item->out[i]];
+        struct tensor *result = &f.tensors[item->n_in + i];
+        if (!item->removed) {
+            tensor_release(result);
+            continue;
+        }
+        if (value->on_device) {
+            value->on_device = false;
+            value->alias_of = -1;
+            value->root = item->out[i];
+        }
+        value->kind = VALUE_CONSTANT;
+        value->constant = *result; /* an alias has no buffer of its own */
+        value->item = -1;
+    }
     temporaries_free(&f.temporaries);
     vec_release(&f.temporaries);
     device_step_release(&f.on_device);

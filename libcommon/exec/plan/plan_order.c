@@ -117,18 +117,8 @@ static void add_access(struct order *o, const struct use *use)
     vec_push(&o->graph.accesses, access);
 }
 
-/* Adds the item as a user of another item's read. */
-static void add_user(struct order *o, const struct use *use)
-{
-    int reader = o->reader[o->plan->items.items[use->item].in[use->input]];
-    for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
-        const struct access *access = &o->graph.accesses.items[i];
-        if (!access->write && access->variable == use->variable->id)
-            vec_push(&o->graph.users, ((struct arc){i, use->item}));
-    }
-}
-
-/* Users come last: in a loop the item that made their alias may have a larger number. */
+/* Users of other items' reads come last: in a loop the item that made their alias may have a larger
+ * number. */
 static void add_accesses(struct order *o)
 {
     const struct value *values = o->plan->values.items;
@@ -151,8 +141,13 @@ static void add_accesses(struct order *o)
     o->first_access[n_items] = (int)o->graph.accesses.n;
     vec_each(item, &o->plan->items) {
         vec_each(use, &item->uses) {
-            if (values[item->in[use->input]].alias_of >= 0)
-                add_user(o, use);
+            int v = item->in[use->input], reader = values[v].alias_of < 0 ? -1 : o->reader[v];
+            for (int i = reader < 0 ? 0 : o->first_access[reader];
+                 reader >= 0 && i < o->first_access[reader + 1]; i++) {
+                const struct access *access = &o->graph.accesses.items[i];
+                if (!access->write && access->variable == use->variable->id)
+                    vec_push(&o->graph.users, ((struct access_edge){i, use->item}));
+            }
         }
     }
 }

@@ -64,12 +64,6 @@ struct plan {
     variable_lock_vec locks; /* if `keeps_reads`: held for the whole step; by id */
 };
 
-/* Returns whether kernels run in parallel, each with a team of one. */
-static inline bool plan_is_parallel(const struct plan *plan)
-{
-    return !plan->is_whole && plan->options.threads > 1;
-}
-
 /* Returns whether the items of the frame have a fixed order. */
 static inline bool plan_has_order(const struct plan *plan, int frame)
 {
@@ -100,10 +94,11 @@ static inline int plan_maker(const struct plan *plan, const struct item *item, i
     return item->in[input] < 0 ? -1 : plan->values.items[item->in[input]].item;
 }
 
-/* The number of threads that a kernel may use. */
+/* The number of threads that a kernel may use: 1 if kernels run in parallel. */
 static inline int plan_team(const struct plan *plan)
 {
-    return plan_is_parallel(plan) ? 1 : plan->options.device->threads;
+    bool is_parallel = !plan->is_whole && plan->options.threads > 1;
+    return is_parallel ? 1 : plan->options.device->threads;
 }
 
 /* The value with this value's memory, following aliases. */

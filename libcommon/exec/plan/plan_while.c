@@ -259,7 +259,7 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
         const struct graph_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
         const struct graph_frame *of = any ? &plan->graph_frames->frames.items[i] : &root;
         struct plan_frame frame = {.name = of->name,
-                                   .key = while_key(of->name),
+                                   .key = hash_bytes(of->name, strlen(of->name), 0),
                                    .parallel_iterations = of->parallel_iterations,
                                    .n_entered = of->n_enters,
                                    .first_variable = of->first_variable,

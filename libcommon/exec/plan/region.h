@@ -14,8 +14,6 @@
 #ifndef TF_EXEC_REGION_H
 #define TF_EXEC_REGION_H
 
-#include <string.h>
-
 #include "base/map.h"
 #include "exec/plan/item.h"
 
@@ -114,13 +112,6 @@ struct plan_frame {
     int *next;          /* by input: its value for the next iteration; -1: it stays the same */
     int goes_on;        /* the value of the condition */
 };
-
-/* Returns a key that is unique to a loop within its plan, and the same in every plan that has a
- * part of the loop. */
-static inline uint64_t while_key(const char *frame)
-{
-    return hash_bytes(frame, strlen(frame), 0);
-}
 
 /* Returns a key that is unique to an iteration within the step; `outer` is the key of the iteration
  * around it. */

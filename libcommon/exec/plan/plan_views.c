@@ -33,25 +33,21 @@ struct views {
 
 /* ---- which ---- */
 
-/* Returns whether all that the view decides is known now. */
-static bool has_known_shape(const struct plan *plan, const struct item *item)
-{
-    const struct value *from = &plan->values.items[item->in[0]];
-    const struct value *to = &plan->values.items[item->out[0]];
-    for (int i = 1; i < item->n_in; i++)
-        if (!region_sees_constant(&plan->values.items[item->in[i]]))
-            return false;
-    if (node_has(item->node, OP_PASSES))
-        return true;
-    return shape_is_known(&from->shape) && shape_is_known(&to->shape) && !from->layout &&
-           shape_count(&from->shape) == shape_count(&to->shape);
-}
-
+/* Returns whether the item is a view, and all that it decides is known now. */
 static bool is_view(const struct plan *plan, const struct item *item)
 {
-    return item->node && !item->removed && !item->is_point && item->n_out == 1 &&
-           node_has(item->node, OP_VIEW) && !node_has(item->node, OP_STATEFUL | OP_CHECKS) &&
-           plan->values.items[item->out[0]].alias_input == 0 && has_known_shape(plan, item);
+    const struct value *values = plan->values.items;
+    if (!item->node || item->removed || item->is_point || item->n_out != 1 ||
+        !node_has(item->node, OP_VIEW) || node_has(item->node, OP_STATEFUL | OP_CHECKS) ||
+        values[item->out[0]].alias_input != 0)
+        return false;
+    const struct value *from = &values[item->in[0]], *to = &values[item->out[0]];
+    bool is_known = node_has(item->node, OP_PASSES) ||
+                    (shape_is_known(&from->shape) && shape_is_known(&to->shape) && !from->layout &&
+                     shape_count(&from->shape) == shape_count(&to->shape));
+    for (int i = 1; i < item->n_in; i++)
+        is_known = is_known && region_sees_constant(&values[item->in[i]]);
+    return is_known;
 }
 
 /* Memory that others may keep is counted, and has one shape. A value that may be dead is looked up

@@ -225,23 +225,6 @@ static bool are_alike(const struct updates *u, const struct node *x, const struc
     return true;
 }
 
-static void look_at_all(struct updates *u)
-{
-    const struct graph *graph = u->groups->graph;
-    graph_each(node, graph) {
-        access_add_node(&u->access, graph, u->variable, node);
-        for (int k = 0; k < node->n_controls; k++)
-            if (fuse_is_update(graph_node(graph, node->controls[k]))) {
-                int *waiters = &u->waiters[node->controls[k]];
-                *waiters = arrival_set_with(&u->nodes, *waiters, node->id);
-            }
-    }
-    vec_each(access, &u->access.accesses) {
-        u->updated[access->variable] |=
-            access->write && fuse_is_update(graph_node(graph, access->node));
-    }
-}
-
 static void look_for_updates(struct updates *u)
 {
     struct fuse_groups *g = u->groups;
@@ -254,7 +237,18 @@ static void look_for_updates(struct updates *u)
     u->reached = arena_array(&g->memory, n, sizeof *u->reached);
     u->waiters = arena_array(&g->memory, n, sizeof *u->waiters);
     arrival_sets_init(&u->nodes, (int)n);
-    look_at_all(u);
+    graph_each(node, g->graph) {
+        access_add_node(&u->access, g->graph, u->variable, node);
+        for (int k = 0; k < node->n_controls; k++)
+            if (fuse_is_update(graph_node(g->graph, node->controls[k]))) {
+                int *waiters = &u->waiters[node->controls[k]];
+                *waiters = arrival_set_with(&u->nodes, *waiters, node->id);
+            }
+    }
+    vec_each(access, &u->access.accesses) {
+        u->updated[access->variable] |=
+            access->write && fuse_is_update(graph_node(g->graph, access->node));
+    }
     int n_causes = number_causes(u);
     arrival_sets_init(&u->causes, n_causes);
     if (n_causes > CAUSES_MAX)

@@ -204,19 +204,6 @@ static void describe(struct plan *plan, struct region_item *at)
     at->locks = item->locks.n > 0;
 }
 
-/* Returns whether an input of the item comes from a reduction over all workers. */
-static bool frees(const struct plan *plan, const struct region_item *at)
-{
-    const struct item *item = &plan->items.items[at->item];
-    for (int i = 0; i < item->n_in; i++) {
-        int from = plan_maker(plan, item, i);
-        const struct node *node = from < 0 ? NULL : plan->items.items[from].node;
-        if (node && node_round(node) == ROUND_REDUCE)
-            return true;
-    }
-    return false;
-}
-
 static void describe_region(struct plan *plan, struct region *region)
 {
     struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
@@ -231,7 +218,11 @@ static void describe_region(struct plan *plan, struct region *region)
         const struct item *item = &plan->items.items[first[k].item];
         describe(plan, &first[k]);
         region->leads |= first[k].leads;
-        region->frees |= frees(plan, &first[k]);
+        for (int i = 0; i < item->n_in && !region->frees; i++) {
+            int from = plan_maker(plan, item, i); /* a reduction over all workers? */
+            const struct node *node = from < 0 ? NULL : plan->items.items[from].node;
+            region->frees = node && node_round(node) == ROUND_REDUCE;
+        }
         region->is_empty &= (item->flags & KERNEL_EMPTY) != 0;
         region->fetches |= item->builtin == BUILTIN_FETCH;
         for (int i = 0; first[k].leads && i < item->n_out; i++)

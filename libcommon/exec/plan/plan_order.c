@@ -146,7 +146,7 @@ static void add_accesses(struct order *o)
                  reader >= 0 && i < o->first_access[reader + 1]; i++) {
                 const struct access *access = &o->graph.accesses.items[i];
                 if (!access->write && access->variable == use->variable->id)
-                    vec_push(&o->graph.users, ((struct access_edge){i, use->item}));
+                    vec_push(&o->graph.users, ((struct arc){i, use->item}));
             }
         }
     }
@@ -224,16 +224,6 @@ static void put_after(struct plan *plan, int item, int before)
     vec_push_in(&plan->memory, &plan->items.items[item].after, before);
 }
 
-static void add_copy(struct plan *plan, const struct access *read, const struct access_copy *around)
-{
-    int v = plan->items.items[read->node].in[read->input], copy = plan_add_copy(plan, v);
-    int id = plan->values.items[copy].item;
-    use_copy(plan, read->node, plan->values.items[v].variable, copy);
-    if (around->after >= 0)
-        put_after(plan, id, around->after);
-    put_after(plan, around->before, id);
-}
-
 static void add_orders(struct plan *plan, const arc_vec *edges)
 {
     vec_each(edge, edges) {
@@ -251,8 +241,14 @@ static int order_all(struct order *o, struct error *err)
     add_orders(plan, &found.follows);
     add_orders(plan, &found.edges);
     for (size_t i = 0; !code && i < found.copies.n; i++) {
-        const struct access_copy *copy = &found.copies.items[i];
-        add_copy(plan, &o->graph.accesses.items[copy->access], copy);
+        const struct access_copy *around = &found.copies.items[i];
+        const struct access *read = &o->graph.accesses.items[around->access];
+        int v = plan->items.items[read->node].in[read->input], copy = plan_add_copy(plan, v);
+        int id = plan->values.items[copy].item;
+        use_copy(plan, read->node, plan->values.items[v].variable, copy);
+        if (around->after >= 0)
+            put_after(plan, id, around->after);
+        put_after(plan, around->before, id);
     }
     for (int v = 0; !code && found.copies.n && v < (int)plan->values.n; v++) {
         struct value *value = &plan->values.items[v];

@@ -186,19 +186,6 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     return 0;
 }
 
-static void bind_outputs(struct plan *plan, struct item *item)
-{
-    const struct node *node = item->node;
-    add_outputs(plan, node);
-    item->n_out = node->n_outputs;
-    item->out = arena_array(&plan->memory, (size_t)item->n_out + 1, sizeof *item->out);
-    for (int i = 0; i < item->n_out; i++) {
-        item->out[i] = plan->value_of[node->id] + i;
-        plan->values.items[item->out[i]].on_device =
-            plan_puts_on_device(plan, item->row, node, true, i);
-    }
-}
-
 /* ---- all nodes ---- */
 
 static int add_item(struct plan *plan, const struct node *node, struct error *err)
@@ -223,7 +210,13 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     int code = bind_inputs(plan, &item, err);
     if (code)
         return code;
-    bind_outputs(plan, &item);
+    add_outputs(plan, node);
+    item.n_out = node->n_outputs;
+    item.out = arena_array(&plan->memory, (size_t)item.n_out + 1, sizeof *item.out);
+    for (int i = 0; i < item.n_out; i++) {
+        item.out[i] = plan->value_of[node->id] + i;
+        plan->values.items[item.out[i]].on_device = plan_puts_on_device(plan, row, node, true, i);
+    }
     if ((code = plan_prepare_kernel(plan, &item, err)))
         return code;
     int id = plan_add_item(plan, &item);

@@ -99,21 +99,6 @@ static bool can_repeat(const struct while_search *s, const struct node *node)
            !node_is(node, "Send") && can_place(s->plan, node);
 }
 
-/* Edges into a loop must come from its Enters. graph/check_loops.c says who takes the values of an
- * Enter and of a NextIteration. */
-static void check_input(struct while_search *s, const struct node *node, struct edge edge)
-{
-    const struct node *from = graph_node(s->graph, edge.node);
-    int here = s->frames->frame[node->id], there = frames_output(s->frames, from);
-    const struct loop_variable *v = variable_of(s->frames, from->id);
-    bool is_index = v && v->merge == from->id && edge.slot == 1;
-    bool is_last = v && v->switch_ == from->id && edge.slot == 0 && !node_is(node, "Exit");
-    if (is_index || is_last)
-        refuse(s, there);
-    if (here != there)
-        refuse(s, here);
-}
-
 /* Returns whether the variable is constant, and enters whenever the loop runs, or has a Merge, a
  * Switch and a NextIteration that no other variable takes, and enters if and only if the loop runs.
  */
@@ -126,11 +111,23 @@ static bool enters_with_loop(const struct while_search *s, const struct loop_var
                : v->switch_ >= 0 && own == of_loop && variable_of(s->frames, v->next) == v;
 }
 
+/* Edges into a loop must come from its Enters. graph/check_loops.c says who takes the values of an
+ * Enter and of a NextIteration. */
 static void check_nodes(struct while_search *s)
 {
     graph_each(node, s->graph) {
-        for (int k = 0; k < node->n_inputs; k++)
-            check_input(s, node, node->inputs[k]);
+        for (int k = 0; k < node->n_inputs; k++) {
+            const struct node *from = graph_node(s->graph, node->inputs[k].node);
+            int here = s->frames->frame[node->id], there = frames_output(s->frames, from);
+            int slot = node->inputs[k].slot;
+            const struct loop_variable *v = variable_of(s->frames, from->id);
+            bool is_index = v && v->merge == from->id && slot == 1;
+            bool is_last = v && v->switch_ == from->id && slot == 0 && !node_is(node, "Exit");
+            if (is_index || is_last)
+                refuse(s, there);
+            if (here != there)
+                refuse(s, here);
+        }
         for (int k = 0; k < node->n_controls; k++) {
             const struct node *from = graph_node(s->graph, node->controls[k]);
             if (node_is(from, "Enter")) /* it has no value to wait for */

@@ -25,7 +25,7 @@
 static bool waits(const struct process_group *group, const struct collective_round *r)
 {
     (void)group;
-    return round_react(r->state, ROUND_LOST) == REACT_FAIL;
+    return r->state >= ROUND_CALLED;
 }
 
 /* Fails all rounds that wait for others. Returns false if the group had failed before. */

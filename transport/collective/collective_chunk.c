@@ -546,7 +546,7 @@ int chunk_take(const struct process_group *group, struct collective_round *r,
                const struct chunk_piece *piece, struct chunk **chunk, struct error *err)
 {
     struct tensor data;
-    bool is_early = round_react(r->state, ROUND_CHUNK) == REACT_KEEP;
+    bool is_early = r->state > ROUND_NEW && r->state < ROUND_RUNNING;
     *chunk = is_early ? NULL : chunk_find(r, piece->index);
     if (is_early && has_contributed(group, r, piece->end)) {
         struct chunk_piece kept = *piece;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounds: their list, their states by the table of collective/round.h, and the contributions of
- * members.
+ * Rounds: their list, their states, and the contributions of members.
  *
  * A contribution is one record to each other member, with all small values and the row counts. When
  * the round settles, small values become results, and other rows are cut into chunks.
@@ -232,7 +231,7 @@ int round_call(struct process_group *group, struct collective_round *r,
                const struct collective_call *call, struct error *err)
 {
     int code = 0;
-    BUG_ON(round_react(r->state, ROUND_CALL) != REACT_TAKE);
+    BUG_ON(r->state != ROUND_NEW);
     r->state = ROUND_CALLING;
     r->call = *call;
     r->call.key.name = r->name;
@@ -497,7 +496,7 @@ static bool round_lacks(const struct process_group *group, const struct collecti
 /* With the lock: returns whether the round can settle: all others have contributed or left. */
 static bool has_all(const struct process_group *group, const struct collective_round *r)
 {
-    bool all = round_react(r->state, ROUND_CONTRIBUTION) == REACT_TAKE;
+    bool all = r->state == ROUND_CALLED;
     for (int k = 0; k < group->interface.size && all; k++)
         all = k == group->interface.rank || r->contributions[k].here || round_lacks(group, r, k) ||
               !meets(group, r, k);
@@ -606,7 +605,7 @@ void round_tell(struct process_group *group, struct collective_round *r, struct 
     if (!err->code && FAILPOINT("collective.bring"))
         error_set(err, ERR_UNAVAILABLE, "failpoint collective.bring");
     pthread_mutex_lock(&group->lock);
-    if (round_react(r->state, ROUND_TOLD) == REACT_TAKE)
+    if (r->state == ROUND_CALLING) /* else it was cancelled */
         r->state = ROUND_CALLED;
     if (!err->code && group->failed.code) {
         *err = group->failed;

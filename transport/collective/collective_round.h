@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The group of members, the ends of its links, and its rounds: calls of all members, as this member
- * sees them (collective/round.h), with the chunks of their large values. Private to transport, as
- * are the headers beside it. Files call each other one way: collective -> record, device -> round
+ * sees them, with the chunks of their large values. Private to transport, as are the headers beside
+ * it. Files call each other one way: collective -> record, device -> round
  * -> chunk -> sending of records.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_ROUND_H
@@ -11,7 +11,6 @@
 #include <pthread.h>
 
 #include "base/vec.h"
-#include "collective/round.h"
 #include "collective/schedule.h"
 #include "transport/collective/collective.h"
 #include "transport/link/buffer_pool.h"
@@ -130,6 +129,18 @@ struct round_contribution {
     uint64_t *rows; /* two for each routed value: rows brought, and wanted */
     int n_rows;
     uint64_t number; /* of a sum on devices, from 1 */
+};
+
+/* In this order. A member calls and tells the others what it contributes; if a member is lost
+ * meanwhile, the round ends once they have been told. A member that has heard from all sends
+ * chunks, which one that has not yet keeps. */
+enum round_state {
+    ROUND_NEW,     /* others have called */
+    ROUND_CALLING, /* this member has called, and tells the others */
+    ROUND_CALLED,  /* the others have been told; it waits for their contributions */
+    ROUND_SETTLED, /* all members are known: small values are combined, large ones are cut */
+    ROUND_RUNNING, /* chunks are sent */
+    ROUND_OVER,    /* done, failed, cancelled */
 };
 
 /* A call of all members. The first member that is heard of creates it. It is in the list until it

@@ -130,29 +130,6 @@ static void dial_failed(struct conns_watcher *watcher, const char *task, const s
 
 /* ---- the interface ---- */
 
-/* With the lock: begins the call; returns its round, held. */
-static struct collective_round *call_begin(struct process_group *group,
-                                           const struct collective_call *call,
-                                           struct collective_waiter *waiter, struct error *err)
-{
-    struct collective_round *r = round_get(group, &call->key);
-    r->holders++;
-    r->waiter = waiter;
-    group->n_calls++;
-    round_call(group, r, call, err);
-    return r;
-}
-
-void call_tell(struct process_group *group, struct collective_round *r, struct error *err)
-{
-    round_tell(group, r, err);
-    round_drop(group, r);
-    pthread_mutex_lock(&group->lock);
-    if (!--group->n_calls)
-        pthread_cond_signal(&group->returned);
-    pthread_mutex_unlock(&group->lock);
-}
-
 /* Values on a device are computed before the others are told. */
 static void links_reduce(struct collective *collective, const struct collective_call *call,
                          struct collective_waiter *waiter)
@@ -160,24 +137,12 @@ static void links_reduce(struct collective *collective, const struct collective_
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = call_begin(group, call, waiter, &err);
+    struct collective_round *r = round_call(group, call, waiter, &err);
     pthread_mutex_unlock(&group->lock);
     if (r->on_device)
         device_sum_await(r->on_device);
     else
-        call_tell(group, r, &err);
-}
-
-void call_replace(struct process_group *group, struct collective_round *before,
-                  const struct collective_call *call)
-{
-    struct error err = ERROR_INIT;
-    pthread_mutex_lock(&group->lock);
-    struct collective_waiter *waiter = round_end(group, before);
-    struct collective_round *r = waiter ? call_begin(group, call, waiter, &err) : NULL;
-    pthread_mutex_unlock(&group->lock);
-    if (r)
-        call_tell(group, r, &err);
+        round_tell(group, r, &err);
 }
 
 static int links_decline(struct collective *collective, const struct collective_key *key,
@@ -186,9 +151,9 @@ static int links_decline(struct collective *collective, const struct collective_
     struct process_group *group = (struct process_group *)collective;
     const struct collective_call nothing = {.key = *key, .group = *members};
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = call_begin(group, &nothing, NULL, err);
+    struct collective_round *r = round_call(group, &nothing, NULL, err);
     pthread_mutex_unlock(&group->lock);
-    call_tell(group, r, err);
+    round_tell(group, r, err);
     return err->code;
 }
 

@@ -98,7 +98,7 @@ static void computed(struct copy_out *copy, const struct error *failure)
     if (!err.code) /* else nobody is told */
         s->round->contributions[group->interface.rank].number = ++group->sums->given;
     pthread_mutex_unlock(&group->lock);
-    call_tell(group, s->round, &err);
+    round_tell(group, s->round, &err);
 }
 
 void device_sum_await(struct device_sum *s)
@@ -106,7 +106,7 @@ void device_sum_await(struct device_sum *s)
     struct error err = ERROR_INIT;
     s->copy.done = computed;
     if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
-        call_tell(s->group, s->round, &err);
+        round_tell(s->group, s->round, &err);
     else
         copy_out_notify(&s->copy);
 }
@@ -114,7 +114,9 @@ void device_sum_await(struct device_sum *s)
 static void copied(struct copy_out *copy, const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(copy, struct device_sum, copy);
-    struct collective_round *r = s->round;
+    struct collective_round *r = s->round, *other = NULL;
+    struct process_group *group = s->group;
+    struct error err = ERROR_INIT;
     struct str name = STR_INIT;
     str_printf(&name, "%s/host", r->name);
     const struct collective_call call = {
@@ -126,12 +128,17 @@ static void copied(struct copy_out *copy, const struct error *failure)
         .with_leaving = r->call.with_leaving,
         .priority = r->call.priority,
         .yields = true};
-    if (failure)
-        round_fail(s->group, r, failure);
-    else
-        call_replace(s->group, r, &call);
+    pthread_mutex_lock(&group->lock);
+    struct collective_waiter *waiter = round_end(group, r);
+    if (waiter && !failure)
+        other = round_call(group, &call, waiter, &err);
+    pthread_mutex_unlock(&group->lock);
+    if (other)
+        round_tell(group, other, &err);
+    else if (waiter)
+        waiter->done(waiter, NULL, failure);
     str_release(&name);
-    round_drop(s->group, r);
+    round_drop(group, r);
 }
 
 void device_sum_to_host(struct device_sum *s)

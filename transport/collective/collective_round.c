@@ -212,8 +212,8 @@ static uint64_t sign(const struct collective_round *r, int size)
 
 /* Makes memory for a value's sum: the value's own if only the call holds it, as it is no longer
  * needed when the sum arrives; or memory that others can read, if the value is in such memory. */
-static int make_result(struct process_group *group, const struct collective_call *call, int value,
-                       struct collective_round *r, struct error *err)
+static void make_result(struct process_group *group, const struct collective_call *call, int value,
+                        struct collective_round *r, struct error *err)
 {
     const struct tensor *own = &r->own[value];
     bool alone = atomic_load(&own->buffer->holders) == 2 && /* the caller and the round */
@@ -223,19 +223,21 @@ static int make_result(struct process_group *group, const struct collective_call
     else if (!segment_has(own) || !segment_suits(own->type, tensor_bytes(own)) ||
              !segments_alloc(conns_segments(group->conns), &r->results[value], own->type,
                              &own->shape))
-        return buffer_pool_alloc(group->memory, &r->results[value], own, tensor_bytes(own), err);
-    return 0;
+        buffer_pool_alloc(group->memory, &r->results[value], own, tensor_bytes(own), err);
 }
 
-int round_call(struct process_group *group, struct collective_round *r,
-               const struct collective_call *call, struct error *err)
+struct collective_round *round_call(struct process_group *group, const struct collective_call *call,
+                                    struct collective_waiter *waiter, struct error *err)
 {
-    int code = 0;
+    struct collective_round *r = round_get(group, &call->key);
     BUG_ON(r->state != ROUND_NEW);
+    r->holders++;
+    r->waiter = waiter;
     r->state = ROUND_CALLING;
     r->call = *call;
     r->call.key.name = r->name;
-    r->declined = !r->waiter;
+    r->declined = !waiter;
+    group->n_calls++;
     group->n_uncalled--;
     if (call->at.device) { /* sums on devices have no schedule */
         r->call.schedule = (struct collective_schedule){0};
@@ -251,12 +253,10 @@ int round_call(struct process_group *group, struct collective_round *r,
     }
     rows_call(group, r);
     r->signature = sign(r, group->interface.size);
-    if (r->on_device)
-        return 0;
-    for (int i = 0; !code && i < r->call.n; i++)
+    for (int i = 0; !r->on_device && !err->code && i < r->call.n; i++)
         if (!r->routed[i].is_routed && !round_is_small(r, i, r->routed[i].brought))
-            code = make_result(group, call, i, r, err);
-    return code;
+            make_result(group, call, i, r, err);
+    return r;
 }
 
 /* ---- contributions ---- */
@@ -616,6 +616,11 @@ void round_tell(struct process_group *group, struct collective_round *r, struct 
         round_fail(group, r, err);
     else
         round_go_on(group, r);
+    round_drop(group, r);
+    pthread_mutex_lock(&group->lock);
+    if (!--group->n_calls)
+        pthread_cond_signal(&group->returned);
+    pthread_mutex_unlock(&group->lock);
 }
 
 void rounds_settle(struct process_group *group)

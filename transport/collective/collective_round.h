@@ -61,12 +61,6 @@ struct process_group {
     pthread_cond_t returned;
 };
 
-/* Continues a call that was begun and tells the others, unless *err says why not. */
-void call_tell(struct process_group *group, struct collective_round *round, struct error *err);
-/* Replaces the round by one of another call, for the same waiter, if it still waits. */
-void call_replace(struct process_group *group, struct collective_round *before,
-                  const struct collective_call *call);
-
 static inline bool is_server(const struct process_group *group, int end)
 {
     return end >= group->interface.size;
@@ -186,10 +180,11 @@ struct collective_round {
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
 struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
 void round_drop(struct process_group *group, struct collective_round *round);
-/* With the lock: this member calls, or declines if the round has no waiter. ERR_OS: no memory. */
-int round_call(struct process_group *group, struct collective_round *round,
-               const struct collective_call *call, struct error *err);
-/* Tells the others of the call, unless *err says why not. */
+/* With the lock: this member calls, or, without a waiter, declines; returns the round, held until
+ * round_tell. ERR_OS: no memory. */
+struct collective_round *round_call(struct process_group *group, const struct collective_call *call,
+                                    struct collective_waiter *waiter, struct error *err);
+/* Tells the others of the call, unless *err says why not, and drops the round. */
 void round_tell(struct process_group *group, struct collective_round *round, struct error *err);
 /* Returns the first round for which `is_it` is true, held; NULL: there is none. */
 struct collective_round *round_hold(struct process_group *group,

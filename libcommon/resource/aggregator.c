@@ -60,13 +60,21 @@ static void aggregator_free(void *object)
     mem_free(a);
 }
 
+/* Shares the values that are there: a push that is being restored has some of them. */
+static struct kept_push share_push(const struct push_id *id, const struct tensor *values, int n)
+{
+    struct kept_push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
+    for (int i = 0; i < n; i++)
+        if (values[i].buffer)
+            tensor_share(&push.staged.values[i], &values[i]);
+    return push;
+}
+
 void aggregator_push(struct aggregator *a, const struct push_id *id, const struct tensor *values,
                      int n)
 {
-    struct kept_push push = {*id, {mem_array((size_t)n + 1, sizeof *values), n}};
+    struct kept_push push = share_push(id, values, n);
     struct staged_push replaced = {0};
-    for (int i = 0; i < n; i++)
-        tensor_share(&push.staged.values[i], &values[i]);
     pthread_mutex_lock(&a->lock);
     struct kept_push *present = find(a, id);
     if (present) {
@@ -151,60 +159,36 @@ void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
 
 /* ---- snapshots ---- */
 
-struct aggregator_snapshot {
-    struct kept_push *pushes; /* which share the values' buffers */
-    size_t n;
-};
-
 static void *aggregator_snapshot(void *object)
 {
-    struct aggregator *a = object;
-    struct aggregator_snapshot *snapshot = mem_alloc(sizeof *snapshot);
+    struct aggregator *a = object, *snapshot = aggregator_create(a->name);
     pthread_mutex_lock(&a->lock);
-    snapshot->n = a->pushes.n;
-    snapshot->pushes = mem_array(snapshot->n + 1, sizeof *snapshot->pushes);
-    for (size_t i = 0; i < snapshot->n; i++) {
-        /* Only values that are present: a push being restored has some of them. */
-        const struct kept_push *push = &a->pushes.items[i];
-        struct tensor *values = mem_array((size_t)push->staged.n + 1, sizeof *values);
-        for (int k = 0; k < push->staged.n; k++)
-            if (push->staged.values[k].buffer)
-                tensor_share(&values[k], &push->staged.values[k]);
-        snapshot->pushes[i] = (struct kept_push){push->id, {values, push->staged.n}};
-    }
+    vec_each(push, &a->pushes)
+        vec_push(&snapshot->pushes, share_push(&push->id, push->staged.values, push->staged.n));
     pthread_mutex_unlock(&a->lock);
     return snapshot;
-}
-
-static void aggregator_free_snapshot(void *pointer)
-{
-    struct aggregator_snapshot *snapshot = pointer;
-    for (size_t i = 0; i < snapshot->n; i++)
-        staged_release(&snapshot->pushes[i].staged);
-    mem_free(snapshot->pushes);
-    mem_free(snapshot);
 }
 
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
 
 static int aggregator_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const struct aggregator_snapshot *snapshot = pointer;
-    int64_t *rows = mem_array(snapshot->n + 1, 4 * sizeof *rows);
-    for (size_t i = 0; i < snapshot->n; i++) {
-        const struct kept_push *push = &snapshot->pushes[i];
+    const struct aggregator *a = pointer;
+    int64_t *rows = mem_array(a->pushes.n + 1, 4 * sizeof *rows);
+    for (size_t i = 0; i < a->pushes.n; i++) {
+        const struct kept_push *push = &a->pushes.items[i];
         memcpy(&rows[4 * i],
                (int64_t[]){push->id.worker, (int64_t)push->id.incarnation, push->id.seq,
                            push->staged.n},
                4 * sizeof *rows);
     }
-    struct shape shape = {.rank = 2, .dims = {(int64_t)snapshot->n, 4}};
+    struct shape shape = shape_matrix((int64_t)a->pushes.n, 4);
     struct tensor table = tensor_borrow(INT64, &shape, rows);
     int code = resource_put(sink, "ids", &table, err);
     mem_free(rows);
 
-    for (size_t i = 0; i < snapshot->n; i++) {
-        const struct staged_push *staged = &snapshot->pushes[i].staged;
+    for (size_t i = 0; i < a->pushes.n; i++) {
+        const struct staged_push *staged = &a->pushes.items[i].staged;
         for (int k = 0; !code && k < staged->n; k++) {
             char part[64];
             snprintf(part, sizeof part, "push%zu.%d", i, k);
@@ -272,7 +256,6 @@ const struct resource_kind aggregator_kind = {
     .create = aggregator_create,
     .free = aggregator_free,
     .snapshot = aggregator_snapshot,
-    .free_snapshot = aggregator_free_snapshot,
     .save = aggregator_save,
     .restore = aggregator_restore,
     .describe = aggregator_describe,

@@ -44,7 +44,6 @@ const struct resource_kind clock_kind = {
     .create = clock_create,
     .free = clock_free,
     .snapshot = clock_snapshot,
-    .free_snapshot = clock_free_snapshot,
     .save = clock_save,
     .restore = clock_restore,
     .describe = clock_describe,

@@ -107,7 +107,6 @@ void clock_find_state(struct clock *clock, struct clock_member *member,
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);
 void *clock_snapshot(void *object);
-void clock_free_snapshot(void *snapshot);
 int clock_save(const void *snapshot, struct resource_sink *sink, struct error *err);
 int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
 /* Discards the waiting pushes of restored members: workers that join again repeat them. */

@@ -11,23 +11,6 @@
 
 /* ---- snapshots ---- */
 
-/* A snapshot of the clock's saved parts. */
-struct clock_snapshot {
-    struct policy policy;
-    int64_t version, arrivals, workers;
-    struct clock_member *members;
-    struct push_id *dropped;
-    size_t n_members, n_dropped;
-};
-
-static void *copy_items(const void *items, size_t n, size_t bytes)
-{
-    void *copy = mem_array(n + 1, bytes);
-    if (n)
-        memcpy(copy, items, n * bytes);
-    return copy;
-}
-
 /* Sets a worker with a state back to that state: it repeats later pushes. */
 static void as_of_state(struct clock_member *member)
 {
@@ -37,33 +20,21 @@ static void as_of_state(struct clock_member *member)
 
 void *clock_snapshot(void *object)
 {
-    struct clock *clock = object;
-    struct clock_snapshot *snapshot = mem_alloc(sizeof *snapshot);
+    struct clock *clock = object, *snapshot = clock_kind.create(clock->name);
     pthread_mutex_lock(&clock->lock);
-    *snapshot = (struct clock_snapshot){
-        .policy = clock->policy,
-        .version = clock->version,
-        .arrivals = clock->arrivals,
-        .workers = clock->workers,
-        .n_members = clock->members.n,
-        .n_dropped = clock->dropped.n,
-    };
-    snapshot->members =
-        copy_items(clock->members.items, snapshot->n_members, sizeof *snapshot->members);
-    snapshot->dropped =
-        copy_items(clock->dropped.items, snapshot->n_dropped, sizeof *snapshot->dropped);
-    for (size_t i = 0; i < snapshot->n_members && clock->keeps; i++)
-        as_of_state(&snapshot->members[i]);
+    snapshot->policy = clock->policy;
+    snapshot->version = clock->version;
+    snapshot->arrivals = clock->arrivals;
+    snapshot->workers = clock->workers;
+    vec_each(member, &clock->members)
+        vec_push(&snapshot->members, *member);
+    vec_each(push, &clock->dropped)
+        vec_push(&snapshot->dropped, *push);
+    if (clock->keeps)
+        vec_each(member, &snapshot->members)
+            as_of_state(member);
     pthread_mutex_unlock(&clock->lock);
     return snapshot;
-}
-
-void clock_free_snapshot(void *pointer)
-{
-    struct clock_snapshot *snapshot = pointer;
-    mem_free(snapshot->members);
-    mem_free(snapshot->dropped);
-    mem_free(snapshot);
 }
 
 /* ---- saving ----
@@ -85,28 +56,28 @@ void clock_forget_waiting(struct clock *clock)
 static int put_table(struct resource_sink *sink, const char *part, void *values, size_t rows,
                      int columns, struct error *err)
 {
-    struct shape shape = {.rank = 2, .dims = {(int64_t)rows, columns}};
+    struct shape shape = shape_matrix((int64_t)rows, columns);
     struct tensor table = tensor_borrow(INT64, &shape, values);
     return resource_put(sink, part, &table, err);
 }
 
 int clock_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const struct clock_snapshot *snapshot = pointer;
-    int64_t numbers[] = {snapshot->version, snapshot->arrivals, snapshot->workers};
+    const struct clock *clock = pointer;
+    int64_t numbers[] = {clock->version, clock->arrivals, clock->workers};
     int code = put_table(sink, "version", numbers, 1, 3, err);
-    if (!code && snapshot->policy.kind) {
+    if (!code && clock->policy.kind) {
         struct str text = STR_INIT;
-        policy_print(&text, &snapshot->policy);
+        policy_print(&text, &clock->policy);
         struct shape shape = shape_vector((int64_t)text.n);
         struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
         code = resource_put(sink, "policy", &bytes, err);
         str_release(&text);
     }
     if (!code) {
-        int64_t *rows = mem_array(snapshot->n_members + 1, COLUMNS * sizeof *rows);
-        for (size_t i = 0; i < snapshot->n_members; i++) {
-            const struct clock_member *m = &snapshot->members[i];
+        int64_t *rows = mem_array(clock->members.n + 1, COLUMNS * sizeof *rows);
+        for (size_t i = 0; i < clock->members.n; i++) {
+            const struct clock_member *m = &clock->members.items[i];
             const int64_t values[COLUMNS] = {
                 m->worker,       (int64_t)m->incarnation,
                 m->joined,       m->left || m->returns,
@@ -119,11 +90,11 @@ int clock_save(const void *pointer, struct resource_sink *sink, struct error *er
             };
             memcpy(&rows[i * COLUMNS], values, sizeof values);
         }
-        code = put_table(sink, "members", rows, snapshot->n_members, COLUMNS, err);
+        code = put_table(sink, "members", rows, clock->members.n, COLUMNS, err);
         mem_free(rows);
     }
     _Static_assert(sizeof(struct push_id) == 3 * sizeof(int64_t), "a push's ID is a row");
-    return code ? code : put_table(sink, "dropped", snapshot->dropped, snapshot->n_dropped, 3, err);
+    return code ? code : put_table(sink, "dropped", clock->dropped.items, clock->dropped.n, 3, err);
 }
 
 /* ---- restoring ---- */

@@ -6,34 +6,27 @@
 enum { PART_RANKS, PART_VALUES, N_PARTS };
 static const char *const part_names[N_PARTS] = {"ranks", "values"};
 
-struct state_parts {
-    struct tensor items[N_PARTS]; /* zeroed: absent */
-};
+static const struct tensor no_parts[N_PARTS];
 
 struct worker_state {
-    pthread_mutex_t lock; /* guards the members below */
-    struct state_parts parts;
+    pthread_mutex_t lock;         /* guards `parts` */
+    struct tensor parts[N_PARTS]; /* zeroed: absent */
 };
 
-static void parts_release(struct state_parts *parts)
+/* Shares the parts that are there. With the lock held. */
+static void set_parts(struct worker_state *state, const struct tensor parts[N_PARTS])
 {
-    for (int i = 0; i < N_PARTS; i++)
-        tensor_release(&parts->items[i]);
-    *parts = (struct state_parts){{{0}}};
+    for (int i = 0; i < N_PARTS; i++) {
+        tensor_release(&state->parts[i]);
+        if (parts[i].buffer)
+            tensor_share(&state->parts[i], &parts[i]);
+    }
 }
 
-static void parts_share(struct state_parts *to, const struct state_parts *from)
+/* With the lock held: returns whether both parts exist, for the same number of workers. */
+static bool is_whole(const struct worker_state *state)
 {
-    *to = (struct state_parts){{{0}}};
-    for (int i = 0; i < N_PARTS; i++)
-        if (from->items[i].buffer)
-            tensor_share(&to->items[i], &from->items[i]);
-}
-
-/* Returns whether both parts exist, for the same number of workers. */
-static bool is_whole(const struct state_parts *parts)
-{
-    const struct tensor *ranks = &parts->items[PART_RANKS], *values = &parts->items[PART_VALUES];
+    const struct tensor *ranks = &state->parts[PART_RANKS], *values = &state->parts[PART_VALUES];
     return ranks->buffer && values->buffer && tensor_count(ranks) == values->shape.dims[0] + 1;
 }
 
@@ -48,69 +41,54 @@ static void *state_create(const char *name)
 static void state_free(void *object)
 {
     struct worker_state *state = object;
-    parts_release(&state->parts);
+    set_parts(state, no_parts);
     pthread_mutex_destroy(&state->lock);
     mem_free(state);
-}
-
-static void replace(struct worker_state *state, const struct state_parts *parts)
-{
-    struct state_parts before, now;
-    parts_share(&now, parts);
-    pthread_mutex_lock(&state->lock);
-    before = state->parts;
-    state->parts = now;
-    pthread_mutex_unlock(&state->lock);
-    parts_release(&before);
 }
 
 void worker_state_set(struct worker_state *state, const struct tensor *ranks,
                       const struct tensor *values)
 {
-    const struct state_parts parts = {{*ranks, *values}};
-    replace(state, &parts);
+    const struct tensor parts[N_PARTS] = {*ranks, *values};
+    pthread_mutex_lock(&state->lock);
+    set_parts(state, parts);
+    pthread_mutex_unlock(&state->lock);
 }
 
 void worker_state_clear(struct worker_state *state)
 {
-    const struct state_parts none = {{{0}}};
-    replace(state, &none);
-}
-
-static void *state_snapshot(void *object)
-{
-    struct worker_state *state = object;
-    struct state_parts *snapshot = mem_alloc(sizeof *snapshot);
     pthread_mutex_lock(&state->lock);
-    parts_share(snapshot, &state->parts);
+    set_parts(state, no_parts);
     pthread_mutex_unlock(&state->lock);
-    return snapshot;
-}
-
-static void state_free_snapshot(void *snapshot)
-{
-    parts_release(snapshot);
-    mem_free(snapshot);
 }
 
 bool worker_state_get(struct worker_state *state, struct tensor *ranks, struct tensor *values)
 {
-    struct state_parts *parts = state_snapshot(state);
-    bool whole = is_whole(parts);
+    pthread_mutex_lock(&state->lock);
+    bool whole = is_whole(state);
     if (whole) {
-        tensor_share(ranks, &parts->items[PART_RANKS]);
-        tensor_share(values, &parts->items[PART_VALUES]);
+        tensor_share(ranks, &state->parts[PART_RANKS]);
+        tensor_share(values, &state->parts[PART_VALUES]);
     }
-    state_free_snapshot(parts);
+    pthread_mutex_unlock(&state->lock);
     return whole;
+}
+
+static void *state_snapshot(void *object)
+{
+    struct worker_state *state = object, *snapshot = state_create(NULL);
+    pthread_mutex_lock(&state->lock);
+    set_parts(snapshot, state->parts);
+    pthread_mutex_unlock(&state->lock);
+    return snapshot;
 }
 
 static int state_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const struct state_parts *parts = pointer;
+    const struct worker_state *state = pointer;
     int code = 0;
-    for (int i = 0; i < N_PARTS && !code && is_whole(parts); i++)
-        code = resource_put(sink, part_names[i], &parts->items[i], err);
+    for (int i = 0; i < N_PARTS && !code && is_whole(state); i++)
+        code = resource_put(sink, part_names[i], &state->parts[i], err);
     return code;
 }
 
@@ -124,25 +102,25 @@ static int state_restore(void *object, const char *part, const struct tensor *va
         return error_set(err, ERR_DATA, "'%s' %s is nothing that a worker has", part,
                          shape_text_typed(value->type, &value->shape));
     pthread_mutex_lock(&state->lock);
-    tensor_release(&state->parts.items[i]);
-    tensor_share(&state->parts.items[i], value);
+    tensor_release(&state->parts[i]);
+    tensor_share(&state->parts[i], value);
     pthread_mutex_unlock(&state->lock);
     return 0;
 }
 
 static void state_describe(void *object, struct str *text)
 {
-    struct state_parts *parts = state_snapshot(object);
+    struct worker_state *state = object;
+    pthread_mutex_lock(&state->lock);
     str_printf(text, "values of %lld other workers",
-               is_whole(parts) ? (long long)parts->items[PART_VALUES].shape.dims[0] : 0LL);
-    state_free_snapshot(parts);
+               is_whole(state) ? (long long)state->parts[PART_VALUES].shape.dims[0] : 0LL);
+    pthread_mutex_unlock(&state->lock);
 }
 
 const struct resource_kind worker_state_kind = {.name = "worker_state",
                                                 .create = state_create,
                                                 .free = state_free,
                                                 .snapshot = state_snapshot,
-                                                .free_snapshot = state_free_snapshot,
                                                 .save = state_save,
                                                 .restore = state_restore,
                                                 .describe = state_describe};

@@ -13,19 +13,10 @@ struct given_value {
     struct tensor value; /* a share */
 };
 
-typedef VEC(struct given_value) given_vec;
-
 struct worker_values {
-    pthread_mutex_t lock; /* guards the members below */
-    given_vec given;      /* by worker */
+    pthread_mutex_t lock;          /* guards `given` */
+    VEC(struct given_value) given; /* by worker */
 };
-
-static void release_all(given_vec *given)
-{
-    for (size_t i = 0; i < given->n; i++)
-        tensor_release(&given->items[i].value);
-    vec_release(given);
-}
 
 static void *values_create(const char *name)
 {
@@ -38,7 +29,9 @@ static void *values_create(const char *name)
 static void values_free(void *object)
 {
     struct worker_values *values = object;
-    release_all(&values->given);
+    vec_each(given, &values->given)
+        tensor_release(&given->value);
+    vec_release(&values->given);
     pthread_mutex_destroy(&values->lock);
     mem_free(values);
 }
@@ -79,6 +72,12 @@ void worker_value_give(struct worker_values *values, int64_t worker, const struc
 
 /* ---- taking ---- */
 
+/* Returns whether the worker has, or takes over, the value of the other. */
+static bool takes_over(int64_t worker, int64_t other, int64_t n)
+{
+    return other == worker || (n > 0 && other >= n && other % n == worker);
+}
+
 int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, struct tensor *value,
                       struct error *err)
 {
@@ -86,49 +85,34 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
     int code = 0, found = 0;
     *value = (struct tensor)TENSOR_INIT;
     pthread_mutex_lock(&values->lock);
-    size_t *which = mem_array(values->given.n + 1, sizeof *which);
-    for (size_t i = 0; i < values->given.n; i++) {
-        int64_t other = values->given.items[i].worker;
-        if (other == worker || (n > 0 && other >= n && other % n == worker))
-            which[found++] = i;
-    }
-    if (found && (found > 1 || values->given.items[which[0]].worker != worker)) {
-        /* Replace n of the values by their sum, in order, as the worker's own. */
-        const struct tensor *first = &values->given.items[which[0]].value;
-        const void **data = mem_array((size_t)found, sizeof *data);
-        struct tensor sum = TENSOR_INIT;
-        code = 0;
-        for (int i = 0; i < found && !code; i++) {
-            data[i] = values->given.items[which[i]].value.data;
-            const struct tensor *other = &values->given.items[which[i]].value;
-            if (first->type != other->type || !shape_equal(&first->shape, &other->shape) ||
-                !collective_can_add(COLLECTIVE_SUM, first->type))
+    struct tensor *terms = mem_array(values->given.n + 1, sizeof *terms), sum;
+    vec_each(given, &values->given)
+        if (takes_over(worker, given->worker, n))
+            terms[found++] = given->value;
+    size_t left = 0, at = place_of(values, worker, &is_there);
+    if (found > is_there) { /* their sum, in order, becomes the worker's own */
+        for (int i = 0; i < found && !code; i++)
+            if (terms[0].type != terms[i].type || !shape_equal(&terms[0].shape, &terms[i].shape) ||
+                !collective_can_add(COLLECTIVE_SUM, terms[0].type))
                 code = error_set(err, ERR_DATA, "workers have %s and %s, of which there is no sum",
-                                 shape_text_typed(first->type, &first->shape),
-                                 shape_text_typed(other->type, &other->shape));
-        }
-        if (!code && !(code = tensor_alloc(&sum, first->type, &first->shape, err))) {
-            const struct collective_terms terms = {first->type, data, found, 0};
-            collective_sum(&terms, sum.data, NULL, tensor_count(first));
-            size_t left = 0;
-            for (size_t i = 0, next = 0; i < values->given.n; i++) {
-                if (next < (size_t)found && which[next] == i) {
-                    next++;
-                    tensor_release(&values->given.items[i].value);
-                } else {
-                    values->given.items[left++] = values->given.items[i];
-                }
-            }
+                                 shape_text_typed(terms[0].type, &terms[0].shape),
+                                 shape_text_typed(terms[i].type, &terms[i].shape));
+        if (!code && !(code = tensor_alloc(&sum, terms[0].type, &terms[0].shape, err))) {
+            collective_sum_tensors(terms, found, 0, &sum);
+            vec_each(given, &values->given)
+                if (takes_over(worker, given->worker, n))
+                    tensor_release(&given->value);
+                else
+                    values->given.items[left++] = *given;
             values->given.n = left;
             put(values, worker, sum);
         }
-        mem_free(data);
     }
-    size_t at = place_of(values, worker, &is_there);
+    at = place_of(values, worker, &is_there);
     if (!code && is_there)
         tensor_share(value, &values->given.items[at].value);
     pthread_mutex_unlock(&values->lock);
-    mem_free(which);
+    mem_free(terms);
     return code;
 }
 
@@ -136,32 +120,25 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
 
 static void *values_snapshot(void *object)
 {
-    struct worker_values *values = object;
-    given_vec *snapshot = mem_alloc(sizeof *snapshot);
+    struct worker_values *values = object, *snapshot = values_create(NULL);
     pthread_mutex_lock(&values->lock);
-    for (size_t i = 0; i < values->given.n; i++) {
-        struct given_value given = {.worker = values->given.items[i].worker};
-        tensor_share(&given.value, &values->given.items[i].value);
-        vec_push(snapshot, given);
+    vec_each(from, &values->given) {
+        struct given_value given = {.worker = from->worker};
+        tensor_share(&given.value, &from->value);
+        vec_push(&snapshot->given, given);
     }
     pthread_mutex_unlock(&values->lock);
     return snapshot;
 }
 
-static void values_free_snapshot(void *pointer)
-{
-    release_all(pointer);
-    mem_free(pointer);
-}
-
 static int values_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
-    const given_vec *snapshot = pointer;
+    const struct worker_values *values = pointer;
     int code = 0;
-    for (size_t i = 0; i < snapshot->n && !code; i++) {
+    for (size_t i = 0; i < values->given.n && !code; i++) {
         char part[32];
-        snprintf(part, sizeof part, "%" PRId64, snapshot->items[i].worker);
-        code = resource_put(sink, part, &snapshot->items[i].value, err);
+        snprintf(part, sizeof part, "%" PRId64, values->given.items[i].worker);
+        code = resource_put(sink, part, &values->given.items[i].value, err);
     }
     return code;
 }
@@ -204,7 +181,6 @@ const struct resource_kind worker_value_kind = {.name = "worker_value",
                                                 .create = values_create,
                                                 .free = values_free,
                                                 .snapshot = values_snapshot,
-                                                .free_snapshot = values_free_snapshot,
                                                 .save = values_save,
                                                 .restore = values_restore,
                                                 .describe = values_describe,

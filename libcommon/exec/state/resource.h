@@ -39,11 +39,11 @@ struct resource_kind {
     bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);
-    /* NULL, as the next three: no checkpoint keeps the kind, and kinds.h does not list it. Returns
-     * the object's state at this moment, which later changes do not affect: shares of counted
-     * tensors and copies of small things, as updates may wait meanwhile. */
+    /* NULL, as the next two: no checkpoint keeps the kind, and kinds.h does not list it. Returns
+     * another object, freed as any, with what is saved of this one at this moment, which later
+     * changes do not affect: shares of counted tensors and copies of small things, as updates may
+     * wait meanwhile. */
     void *(*snapshot)(void *object);
-    void (*free_snapshot)(void *snapshot);
     /* Gives everything that a restart needs, as it was when marked, to `sink`, in parts with unique
      * names. */
     int (*save)(const void *snapshot, struct resource_sink *sink, struct error *err);

@@ -238,7 +238,7 @@ void resource_snapshots_place(struct variable_store *store, struct resource_snap
 void resource_snapshots_release(struct resource_snapshots *snapshots)
 {
     for (size_t i = 0; i < snapshots->items.n; i++)
-        snapshots->items.items[i].resource->kind->free_snapshot(snapshots->items.items[i].state);
+        snapshots->items.items[i].resource->kind->free(snapshots->items.items[i].state);
     vec_release(&snapshots->items);
 }
 

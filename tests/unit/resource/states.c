@@ -151,7 +151,7 @@ static void take_cut(struct trial *t, int64_t version)
     memcpy(cut->w, replicas_variable(&t->job, "w")->data, sizeof cut->w);
     void *snapshot = clock_kind.snapshot(the_clock(t));
     assert_int_equal(clock_kind.save(snapshot, &decided.sink, &err), 0);
-    clock_kind.free_snapshot(snapshot);
+    clock_kind.free(snapshot);
     for (int p = 0; p < W; p++) {
         struct tensor value;
         assert_int_equal(worker_value_take(values_of(t), p, 0, &value, &err), 0);

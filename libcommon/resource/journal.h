@@ -27,6 +27,7 @@
 #include "exec/state/resource.h"
 
 #define JOURNAL_COPIES 2
+#define JOURNAL_PAGE 65536 /* of its file: a multiple of every machine's page size */
 
 struct journal;
 extern const struct resource_kind journal_kind;

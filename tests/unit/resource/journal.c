@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "lib/unit.h"
-#include "resource/journal_file.h"
+#include "resource/journal.h"
 
 #define N 5000
 

@@ -7,9 +7,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "resource/clock_private.h"
+
+#define LOOK_SECONDS 0.1 /* between checks for waits whose deadline has passed */
 
 static void *clock_create(const char *name)
 {
@@ -28,7 +32,12 @@ static void *clock_create(const char *name)
 static void clock_free(void *object)
 {
     struct clock *clock = object;
-    clock_timer_end(clock);
+    pthread_mutex_lock(&clock->lock);
+    clock->ends = true;
+    pthread_cond_broadcast(&clock->changed);
+    pthread_mutex_unlock(&clock->lock);
+    if (clock->has_timer)
+        pthread_join(clock->timer, NULL);
     vec_release(&clock->members);
     vec_release(&clock->dropped);
     vec_release(&clock->round_members);
@@ -202,6 +211,47 @@ void clock_unlock(struct clock *clock)
     }
 }
 
+/* Ends waits whose deadline has passed. It looks at most ten times a second, so that starting a
+ * wait costs nothing. */
+static void *watch_waiters(void *argument)
+{
+    struct clock *clock = argument;
+    pthread_mutex_lock(&clock->lock);
+    while (!clock->ends) {
+        struct clock_waiter *overdue = NULL;
+        double now = time_now();
+        for (struct clock_waiter **at = &clock->waiters; *at;) {
+            struct clock_waiter *waiter = *at;
+            if (waiter->timeout > 0 && now - waiter->since >= waiter->timeout) {
+                *at = waiter->next;
+                waiter->next = overdue;
+                overdue = waiter;
+            } else {
+                at = &waiter->next;
+            }
+        }
+
+        while (overdue) {
+            struct clock_waiter *next = overdue->next;
+            struct error reason = ERROR_INIT;
+            struct str missing = STR_INIT;
+            clock_print_missing(clock, &missing);
+            error_set(&reason, ERR_RETRY, "no answer in %.1f s", overdue->timeout);
+            error_waited(&reason, "%s", str_text(&missing));
+            str_release(&missing);
+            pthread_mutex_unlock(&clock->lock);
+            overdue->done(overdue, NULL, &reason);
+            pthread_mutex_lock(&clock->lock);
+            overdue = next;
+        }
+        struct timespec until = time_after(LOOK_SECONDS);
+        if (!clock->ends)
+            pthread_cond_timedwait(&clock->changed, &clock->lock, &until);
+    }
+    pthread_mutex_unlock(&clock->lock);
+    return NULL;
+}
+
 /* Waiters are served in order of arrival. */
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
 {
@@ -212,8 +262,8 @@ void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wai
     waiter->what = (int)what;
     waiter->since = time_now();
     waiter->next = NULL;
-    if (waiter->timeout > 0)
-        clock_timer_start(clock);
+    if (waiter->timeout > 0 && !clock->has_timer)
+        clock->has_timer = !thread_start(&clock->timer, watch_waiters, clock);
 }
 
 /* Removes the waits of a worker's older incarnations. */
@@ -292,7 +342,8 @@ static void void_push(struct clock *clock, const struct push_id *id)
     vec_push(&clock->dropped, *id);
 }
 
-void clock_decide_late(struct clock *clock, struct clock_member *member)
+/* Decides that the member's waiting push never counts. */
+static void decide_late(struct clock *clock, struct clock_member *member)
 {
     void_push(clock, &member->push);
     member->state = PUSH_NONE;
@@ -345,7 +396,7 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
             member->state = PUSH_WAITS;
             member->pushed++;
             if (clock_is_late(clock, member))
-                clock_decide_late(clock, member);
+                decide_late(clock, member);
         }
         waiter->id = *id;
         clock_wait(clock, waiter, WAIT_PUSH);
@@ -365,4 +416,134 @@ void clock_leave(struct clock *clock, const struct push_id *id)
         member->seen = time_now();
     }
     clock_unlock(clock);
+}
+
+/* ---- rounds, as the owner of the updates drives them ---- */
+
+void clock_round(struct clock *clock, struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    bool is_driven = clock->under_way;
+    for (const struct clock_waiter *w = clock->waiters; w && !is_driven; w = w->next)
+        is_driven = w->what == WAIT_ROUND;
+    if (clock->failure.code && (clock->under_way || clock->is_lost))
+        reason = clock->failure;
+    else if (is_driven)
+        error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
+    else {
+        error_clear(&clock->failure);
+        clock_wait(clock, waiter, WAIT_ROUND);
+    }
+    clock_unlock(clock);
+    if (reason.code)
+        waiter->done(waiter, NULL, &reason);
+}
+
+int clock_advance(struct clock *clock, int64_t version, struct error *err)
+{
+    int code = 0;
+    if (FAILPOINT("clock.advance"))
+        return error_set(err, ERR_IO, "failpoint clock.advance");
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->under_way || version != clock->version + 1) {
+        code = error_set(err, ERR_DATA, "round %" PRId64 " of the clock '%s' is not under way",
+                         version, clock->name);
+    } else {
+        clock->version = version;
+        clock->under_way = false;
+        vec_each(member, &clock->members) {
+            if (member->state == PUSH_CHOSEN) {
+                member->state = PUSH_NONE;
+                member->last_seq = member->push.seq;
+                member->last_counted = true;
+                member->clock++;
+                member->counted++;
+                if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
+                    atomic_store(&clock->counts[member->worker],
+                                 push_count_seal(member->worker, member->counted));
+            } else if (member->state == PUSH_WAITS && clock_is_late(clock, member)) {
+                decide_late(clock, member);
+            }
+        }
+    }
+    clock_unlock(clock);
+    return code;
+}
+
+void clock_fail(struct clock *clock, const struct error *reason)
+{
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->failure.code)
+        clock->failure = *reason;
+    clock_unlock(clock);
+}
+
+void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter)
+{
+    pthread_mutex_lock(&clock->lock);
+    waiter->id = (struct push_id){.seq = version};
+    clock_wait(clock, waiter, WAIT_PAUSE);
+    clock_unlock(clock);
+}
+
+void clock_resume(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    BUG_ON(!clock->pauses);
+    clock->pauses--;
+    clock_unlock(clock);
+}
+
+void clock_drive_by_worker(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->by_worker = true;
+    pthread_mutex_unlock(&clock->lock);
+}
+
+void clock_count_in(struct clock *clock, _Atomic uint64_t *counts, int n)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->counts = counts;
+    clock->n_counts = n;
+    pthread_mutex_unlock(&clock->lock);
+}
+
+void clock_stop_at(struct clock *clock, int64_t version)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->stop_at = version;
+    clock_unlock(clock);
+}
+
+bool clock_cancel(struct clock *clock, struct clock_waiter *waiter)
+{
+    pthread_mutex_lock(&clock->lock);
+    struct clock_waiter **at = &clock->waiters;
+    while (*at && *at != waiter)
+        at = &(*at)->next;
+    bool found = *at != NULL;
+    if (found)
+        *at = waiter->next;
+    pthread_mutex_unlock(&clock->lock);
+    return found;
+}
+
+int64_t clock_version(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    int64_t version = clock->version;
+    pthread_mutex_unlock(&clock->lock);
+    return version;
+}
+
+bool clock_has_failed(struct clock *clock, struct error *reason)
+{
+    pthread_mutex_lock(&clock->lock);
+    bool failed = clock->failure.code && (clock->under_way || clock->is_lost);
+    if (failed)
+        *reason = clock->failure;
+    pthread_mutex_unlock(&clock->lock);
+    return failed;
 }

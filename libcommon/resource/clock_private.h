@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the clock's files, and private to libcommon/resource. Functions that take a clock
- * expect it to be locked, except clock_timer_end.
+ * expect it to be locked.
  */
 #ifndef TF_RESOURCE_CLOCK_PRIVATE_H
 #define TF_RESOURCE_CLOCK_PRIVATE_H
@@ -91,8 +91,6 @@ struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make
 void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what);
 /* Unlocks after a change, and calls all waiters whose wait is over. */
 void clock_unlock(struct clock *clock);
-/* Decides that the member's waiting push never counts. */
-void clock_decide_late(struct clock *clock, struct clock_member *member);
 
 /* clock_rest.c: whether states are asked for, recomputed after every change; whether the state of a
  * worker, or of all, as of the decided pushes, is on the shards. */
@@ -112,9 +110,5 @@ int clock_restore(void *object, const char *part, const struct tensor *value, st
 /* Discards the waiting pushes of restored members: workers that join again repeat them. */
 void clock_forget_waiting(struct clock *clock);
 void clock_print_missing(const struct clock *clock, struct str *text);
-
-/* clock_timer.c: the thread that ends waits whose deadline has passed. */
-void clock_timer_start(struct clock *clock);
-void clock_timer_end(struct clock *clock); /* not locked */
 
 #endif

@@ -5,7 +5,6 @@
  */
 #include "transport/collective/collective.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,24 +27,6 @@ static bool waits(const struct process_group *group, const struct collective_rou
     return r->state >= ROUND_CALLED;
 }
 
-/* Fails all rounds that wait for others. Returns false if the group had failed before. */
-static bool fail(struct process_group *group, const struct error *why)
-{
-    struct collective_round *r;
-    pthread_mutex_lock(&group->lock);
-    bool is_first = !group->failed.code;
-    if (is_first)
-        group->failed = *why;
-    if (is_first && group->sums)
-        device_sums_give_up(group->sums, why);
-    pthread_mutex_unlock(&group->lock);
-    while (is_first && (r = round_hold(group, waits))) {
-        round_lose(group, r, why);
-        round_drop(group, r);
-    }
-    return is_first;
-}
-
 void end_close(struct process_group *group, int end, const struct error *why)
 {
     struct link *link = peers_find(conns_peers(group->conns), group->ends[end].task);
@@ -63,12 +44,25 @@ static void close_links(struct process_group *group, const struct error *why)
             end_close(group, k, why);
 }
 
+/* Fails all rounds that wait for others, unless the group has failed before. */
 void collective_links_abort(struct collective *collective, const struct error *why)
 {
     struct process_group *group = (struct process_group *)collective;
     struct error reason = *why;
+    struct collective_round *r;
     reason.code = ERR_UNAVAILABLE;
-    if (fail(group, &reason))
+    pthread_mutex_lock(&group->lock);
+    bool is_first = !group->failed.code;
+    if (is_first)
+        group->failed = reason;
+    if (is_first && group->sums)
+        device_sums_give_up(group->sums, &reason);
+    pthread_mutex_unlock(&group->lock);
+    while (is_first && (r = round_hold(group, waits))) {
+        round_lose(group, r, &reason);
+        round_drop(group, r);
+    }
+    if (is_first)
         close_links(group, &reason);
 }
 

@@ -88,6 +88,17 @@ void device_sum_free(struct device_sum *s)
     mem_free(s);
 }
 
+static void start_copy(struct device_sum *s,
+                       void (*done)(struct copy_out *copy, const struct error *failure))
+{
+    struct error err = ERROR_INIT;
+    s->copy.done = done;
+    if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
+        done(&s->copy, &err);
+    else
+        copy_out_notify(&s->copy);
+}
+
 /* The values are computed. */
 static void computed(struct copy_out *copy, const struct error *failure)
 {
@@ -103,12 +114,7 @@ static void computed(struct copy_out *copy, const struct error *failure)
 
 void device_sum_await(struct device_sum *s)
 {
-    struct error err = ERROR_INIT;
-    s->copy.done = computed;
-    if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
-        round_tell(s->group, s->round, &err);
-    else
-        copy_out_notify(&s->copy);
+    start_copy(s, computed);
 }
 
 static void copied(struct copy_out *copy, const struct error *failure)
@@ -143,18 +149,13 @@ static void copied(struct copy_out *copy, const struct error *failure)
 
 void device_sum_to_host(struct device_sum *s)
 {
-    struct error err = ERROR_INIT;
     pthread_mutex_lock(&s->group->lock);
     s->round->holders++;
     pthread_mutex_unlock(&s->group->lock);
     s->copy.from = s->round->own;
     s->copy.to = mem_array((size_t)s->round->call.n + 1, sizeof *s->copy.to);
     s->copy.n = s->round->call.n;
-    s->copy.done = copied;
-    if (copy_out_enqueue(&s->copy, s->round->call.host_pool, &err))
-        copied(&s->copy, &err);
-    else
-        copy_out_notify(&s->copy);
+    start_copy(s, copied);
 }
 
 /* ---- the thread: joins the others, and enqueues the sums of running rounds ---- */

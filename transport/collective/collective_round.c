@@ -486,20 +486,16 @@ int contributions_combine(struct process_group *group, struct collective_round *
 
 /* ---- the members that take part ---- */
 
-/* With the lock: returns whether that member takes no part because it has left. */
-static bool round_lacks(const struct process_group *group, const struct collective_round *r,
-                        int rank)
-{
-    return group->ends[rank].left || (group->ends[rank].leaving && !r->call.with_leaving);
-}
-
 /* With the lock: returns whether the round can settle: all others have contributed or left. */
 static bool has_all(const struct process_group *group, const struct collective_round *r)
 {
     bool all = r->state == ROUND_CALLED;
-    for (int k = 0; k < group->interface.size && all; k++)
-        all = k == group->interface.rank || r->contributions[k].here || round_lacks(group, r, k) ||
+    for (int k = 0; k < group->interface.size && all; k++) {
+        const struct group_end *end = &group->ends[k];
+        bool has_left = end->left || (end->leaving && !r->call.with_leaving);
+        all = k == group->interface.rank || r->contributions[k].here || has_left ||
               !meets(group, r, k);
+    }
     return all;
 }
 

@@ -176,12 +176,9 @@ static const struct generator {
 
 bool schedule_kind_of(const char *name, enum schedule_kind *kind)
 {
-    for (size_t i = 0; i < sizeof generators / sizeof *generators; i++) {
-        *kind = (enum schedule_kind)i;
-        if (!strcmp(generators[i].name, name))
-            return true;
-    }
-    return false;
+    size_t n = sizeof generators / sizeof *generators, at = names_find(generators, n, name);
+    *kind = (enum schedule_kind)at;
+    return at < n;
 }
 
 const char *schedule_name(enum schedule_kind kind)

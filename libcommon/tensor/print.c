@@ -31,15 +31,6 @@ static void print_float(struct str *out, float value)
         str_append_float32(out, value);
 }
 
-static void print_escaped(struct str *out, char c)
-{
-    const char *found = c ? strchr(literal_escaped, c) : NULL;
-    if (found)
-        str_printf(out, "\\%c", literal_letters[found - literal_escaped]);
-    else
-        str_printf(out, "\\x%02x", (unsigned char)c);
-}
-
 void literal_print_string(struct str *out, const char *text, size_t n)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -53,10 +44,14 @@ void literal_print_string(struct str *out, const char *text, size_t n)
             plain = str_utf8(text + i, n - i);
         if (plain) {
             str_append_bytes(out, s + i, plain);
-        } else {
-            print_escaped(out, text[i]);
-            plain = 1;
+            continue;
         }
+        const char *found = s[i] ? strchr(literal_escaped, text[i]) : NULL;
+        if (found)
+            str_printf(out, "\\%c", literal_letters[found - literal_escaped]);
+        else
+            str_printf(out, "\\x%02x", s[i]);
+        plain = 1;
     }
     str_append_char(out, '"');
 }

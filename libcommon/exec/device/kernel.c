@@ -6,25 +6,21 @@
 
 #include <string.h>
 
-/* Returns the types that "float32|integer" stands for, up to a blank or the end. */
-static dtype_set listed(const char *list)
-{
-    dtype_set set = 0;
-    while (*list && *list != ' ') {
-        size_t length = strcspn(list, "| ");
-        set |= dtype_set_of(list, length);
-        list += length + (list[length] == '|');
-    }
-    return set;
-}
-
-/* Returns the types of an attribute in "T=float32|float64 Tidx=int32"; all, if it is not there. */
+/* Returns the types of an attribute in "T=float32|floating Tidx=int32"; all, if it is not there. */
 static dtype_set types_of(const char *types, const char *attr)
 {
     size_t n = strlen(attr);
+    dtype_set set = 0;
     while (types && (strncmp(types, attr, n) != 0 || types[n] != '='))
         types = (types = strchr(types, ' ')) ? types + 1 : NULL;
-    return types ? listed(types + n + 1) : (dtype_set)-1;
+    if (!types)
+        return (dtype_set)-1;
+    for (const char *list = types + n + 1; *list && *list != ' '; list += *list == '|') {
+        size_t length = strcspn(list, "| ");
+        set |= dtype_set_of(list, length);
+        list += length;
+    }
+    return set;
 }
 
 static bool types_fit(const char *types, const struct node *node)

@@ -38,14 +38,6 @@ static int hand_over_inputs(struct kernel_call *call, struct tensor *values,
     return 0;
 }
 
-static int join_point(struct kernel_call *call, const struct device_point *at)
-{
-    if (at->device != call->device)
-        return error_set(call->err, ERR_INTERNAL, "was sent what is in the memory of another %s:%d",
-                         at->device->type, at->device->index);
-    return device_point_join(at, call->step_block, call->err);
-}
-
 static int bring_in(struct kernel_call *call, int i, const struct tensor *value)
 {
     const struct call_host *host = call_host(call);
@@ -68,7 +60,12 @@ static int take_values(struct kernel_call *call, const struct tensor *values,
                        const struct device_point *at)
 {
     bool is_here = at->device;
-    int code = is_here ? join_point(call, at) : 0;
+    int code = 0;
+    if (is_here && at->device != call->device)
+        code = error_set(call->err, ERR_INTERNAL, "was sent what is in the memory of another %s:%d",
+                         at->device->type, at->device->index);
+    else if (is_here)
+        code = device_point_join(at, call->step_block, call->err);
     for (int i = 0; !code && i < call->n_out; i++)
         if (!is_here)
             code = bring_in(call, i, &values[i]);

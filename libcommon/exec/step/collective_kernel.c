@@ -22,12 +22,9 @@ static const char *const kind_names[] = {
 
 bool collective_kind_of(const char *reduction, enum collective_kind *kind)
 {
-    for (size_t i = 0; i < sizeof kind_names / sizeof *kind_names; i++) {
-        *kind = (enum collective_kind)i;
-        if (!strcmp(kind_names[i], reduction))
-            return true;
-    }
-    return false;
+    size_t n = sizeof kind_names / sizeof *kind_names, at = names_find(kind_names, n, reduction);
+    *kind = (enum collective_kind)at;
+    return at < n;
 }
 
 struct collective_group collective_group_of(const struct node *node)

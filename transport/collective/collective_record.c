@@ -3,11 +3,10 @@
  * The records `reduce`, which members and servers send each other. Records for a round that is over
  * here are dropped.
  */
-#include <string.h>
 
+#include "transport/collective/collective_record.h"
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"
 

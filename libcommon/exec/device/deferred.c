@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/device/deferred.h"
 
-#include <stddef.h>
-
 #include "base/thread.h"
 #include "exec/device/device.h"
 

@@ -2,7 +2,6 @@
 #include "exec/device/device_set.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cores.h"
 #include "exec/device/queue.h"

@@ -2,7 +2,6 @@
 #include "exec/device/queue.h"
 
 #include <semaphore.h>
-#include <string.h>
 
 #include "base/container_of.h"
 #include "base/memory.h"

@@ -10,8 +10,6 @@
  */
 #include "exec/run/dynamic.h"
 
-#include <stddef.h>
-
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/step/collective_kernel.h"

@@ -3,7 +3,6 @@
  * Readiness: outputs and ends of items are delivered to the items that wait for them, and counted
  * there; loops get and end iterations. Everything here runs with run->lock held.
  */
-#include <string.h>
 
 #include "base/memory.h"
 #include "exec/run/dynamic.h"

@@ -2,7 +2,6 @@
  *
  * Running and starting plans: a run from its beginning to its end.
  */
-#include <stddef.h>
 #include <string.h>
 
 #include "base/container_of.h"
@@ -11,7 +10,6 @@
 #include "exec/device/queue.h"
 #include "exec/run/dynamic.h"
 #include "exec/step/rendezvous.h"
-#include "exec/step/workers.h"
 
 /* ---- runs ---- */
 

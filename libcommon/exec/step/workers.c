@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cores.h"
 #include "base/thread.h"

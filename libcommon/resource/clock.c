@@ -116,6 +116,89 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
     return code;
 }
 
+/* ---- private state of workers: when it is asked for, and that none is lost ---- */
+
+/* A worker gives its state between the reply to its push and its next step, while none of its
+ * pushes is under way. When all have given it, each state on the shards is as of its worker's last
+ * decided push. A checkpoint of that moment leaves out waiting pushes, as workers repeat them. */
+
+void clock_keep_states(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    if (!clock->keeps)
+        clock_forget_waiting(clock);
+    clock->keeps = true;
+    clock_unlock(clock);
+}
+
+/* Recomputes, after a change, whether states are asked for. */
+static void update_asks(struct clock *clock)
+{
+    bool stops = clock->stop_at && clock->version >= clock->stop_at;
+    bool asks = clock->keeps && (clock->askers || stops);
+    if (asks && !clock->asks) {
+        bool is_new = clock->version > clock->seen_version; /* no worker was told the version yet */
+        int64_t latest = 0;
+        for (size_t i = 0; i < clock->members.n; i++)
+            if (!clock->members.items[i].left && clock->members.items[i].clock > latest)
+                latest = clock->members.items[i].clock;
+        clock->ask_clock = latest + 1;
+        clock->ask_version = clock->version + !is_new;
+    }
+    clock->asks = asks;
+    clock->seen_version = clock->version;
+}
+
+/* Also true if the worker has continued and its next push waits: that push is not decided. */
+bool clock_rests(const struct clock_member *member)
+{
+    return member->kept_seq == member->last_seq;
+}
+
+static bool all_rest(const struct clock *clock)
+{
+    for (size_t i = 0; i < clock->members.n; i++)
+        if (!clock_rests(&clock->members.items[i]))
+            return false;
+    return true;
+}
+
+void clock_ask(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->askers++;
+    clock_unlock(clock);
+}
+
+void clock_end_ask(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    BUG_ON(!clock->askers);
+    clock->askers--;
+    clock_unlock(clock);
+}
+
+/* A worker returns with a journal that has these copies: looks for its state as of its last push
+ * that is or will be decided. If it is nowhere, the clock fails. */
+/* A waiting push is decided before the worker is told anything. */
+static void find_state(struct clock *clock, struct clock_member *member,
+                       const struct journal_head *heads, int n)
+{
+    int64_t last = member->state == PUSH_NONE ? member->last_seq : member->push.seq;
+    bool is_on_shards = member->kept_seq == last, has_copy = false;
+    for (int i = 0; i < n; i++)
+        has_copy |= heads[i].incarnation == clock->incarnation && heads[i].step == last;
+    member->has_own = clock->keeps && !is_on_shards && has_copy;
+    if (!clock->keeps || is_on_shards || member->has_own)
+        return;
+    if (!clock->failure.code)
+        error_set(&clock->failure, ERR_UNAVAILABLE,
+                  "worker:%" PRId64 " was started again without what it had kept since its step "
+                  "%" PRId64 ": all have to go back to a checkpoint",
+                  member->worker, member->kept_seq);
+    clock->is_lost = true;
+}
+
 /* ---- the end of waits ---- */
 
 /* While the clock is paused no worker with a state may go on, as its state would change. */
@@ -142,7 +225,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     if (clock->failure.code)
         return true;
     if (waiter->what == WAIT_PAUSE) {
-        bool rest = !clock->keeps || clock_all_rest(clock);
+        bool rest = !clock->keeps || all_rest(clock);
         bool over = !clock->under_way && clock->version >= waiter->id.seq && rest;
         clock->pauses += over;
         waiter->result.version = clock->version;
@@ -189,7 +272,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
 void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
-    clock_update_asks(clock);
+    update_asks(clock);
     clock_update_least(clock);
     struct error failure = clock->failure;
     for (struct clock_waiter **at = &clock->waiters; *at;) {
@@ -253,7 +336,7 @@ static void *watch_waiters(void *argument)
 }
 
 /* Waiters are served in order of arrival. */
-void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
+static void begin_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what)
 {
     struct clock_waiter **end = &clock->waiters;
     while (*end)
@@ -323,8 +406,8 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     member->left = member->returns = false;
     member->seen = time_now();
     waiter->id = *id;
-    clock_find_state(clock, member, heads, n);
-    clock_wait(clock, waiter, WAIT_JOIN);
+    find_state(clock, member, heads, n);
+    begin_wait(clock, waiter, WAIT_JOIN);
     if (older)
         replaced(&older->id, id->incarnation, &reason);
     clock_unlock(clock);
@@ -334,6 +417,31 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
         waiters->done(waiters, NULL, &reason);
         waiters = next;
     }
+}
+
+void clock_rest(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
+{
+    struct error reason = ERROR_INIT;
+    pthread_mutex_lock(&clock->lock);
+    struct clock_member *member = clock_member(clock, id->worker, false);
+    int code = 0;
+    if (!member || !member->joined || member->incarnation != id->incarnation) {
+        code = error_set(&reason, ERR_UNAVAILABLE,
+                         "worker:%" PRId64 ", incarnation %" PRIx64 ", is none of the clock '%s'",
+                         id->worker, id->incarnation, clock->name);
+    } else if (member->state != PUSH_NONE) {
+        code = error_set(&reason, ERR_DATA,
+                         "worker:%" PRId64 " rests while its step %" PRId64 " waits", id->worker,
+                         member->push.seq);
+    } else {
+        member->kept_seq = member->last_seq;
+        member->seen = time_now();
+        waiter->id = *id;
+        begin_wait(clock, waiter, WAIT_REST);
+    }
+    clock_unlock(clock);
+    if (code)
+        waiter->done(waiter, NULL, &reason);
 }
 
 /* Marks a push that will never count; the shards discard it with the next round. */
@@ -399,7 +507,7 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
                 decide_late(clock, member);
         }
         waiter->id = *id;
-        clock_wait(clock, waiter, WAIT_PUSH);
+        begin_wait(clock, waiter, WAIT_PUSH);
     }
     clock_unlock(clock);
     if (code)
@@ -433,7 +541,7 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter)
         error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
     else {
         error_clear(&clock->failure);
-        clock_wait(clock, waiter, WAIT_ROUND);
+        begin_wait(clock, waiter, WAIT_ROUND);
     }
     clock_unlock(clock);
     if (reason.code)
@@ -483,7 +591,7 @@ void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *wait
 {
     pthread_mutex_lock(&clock->lock);
     waiter->id = (struct push_id){.seq = version};
-    clock_wait(clock, waiter, WAIT_PAUSE);
+    begin_wait(clock, waiter, WAIT_PAUSE);
     clock_unlock(clock);
 }
 

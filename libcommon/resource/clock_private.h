@@ -88,19 +88,10 @@ struct clock_member *clock_first_fresh(struct clock *clock);
 
 /* clock.c */
 struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make);
-void clock_wait(struct clock *clock, struct clock_waiter *waiter, enum clock_wait what);
+/* Returns whether the state of the worker, as of the decided pushes, is on the shards. */
+bool clock_rests(const struct clock_member *member);
 /* Unlocks after a change, and calls all waiters whose wait is over. */
 void clock_unlock(struct clock *clock);
-
-/* clock_rest.c: whether states are asked for, recomputed after every change; whether the state of a
- * worker, or of all, as of the decided pushes, is on the shards. */
-void clock_update_asks(struct clock *clock);
-bool clock_rests(const struct clock_member *member);
-bool clock_all_rest(const struct clock *clock);
-/* A worker returns with a journal that has these copies: looks for its state as of its last push
- * that is or will be decided. If it is nowhere, the clock fails. */
-void clock_find_state(struct clock *clock, struct clock_member *member,
-                      const struct journal_head *heads, int n);
 
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);

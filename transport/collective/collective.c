@@ -11,7 +11,6 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/time.h"
-#include "transport/collective/collective_device.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"

@@ -459,13 +459,13 @@ void chunk_advance(struct process_group *group, struct collective_round *r, stru
         if (action)
             chunk->busy = false;
         if (action && chunk->n_done == chunk->program->n) {
-            chunk->over = true;
             r->n_missing--;
             if (chunk->begun)
                 r->flying -= awaited_bytes(r, chunk);
         }
         action = NULL;
-        if (r->state == ROUND_RUNNING && !chunk->busy && !chunk->over && can_act(group, r, chunk)) {
+        if (r->state == ROUND_RUNNING && !chunk->busy && chunk->n_done < chunk->program->n &&
+            can_act(group, r, chunk)) {
             action = &chunk->program->actions[chunk->n_done++];
             chunk->busy = true;
         }
@@ -484,7 +484,7 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
         if (r->state == ROUND_RUNNING && r->n_begun < r->chunks.n && r->flying < r->window) {
             chunk = r->chunks.items[r->n_begun++];
             chunk->begun = true;
-            if (!chunk->over) /* only chunks that have yet to arrive count */
+            if (chunk->busy || chunk->n_done < chunk->program->n) /* it has yet to arrive */
                 r->flying += awaited_bytes(r, chunk);
         }
         pthread_mutex_unlock(&group->lock);
@@ -507,7 +507,7 @@ static bool wants(const struct process_group *group, const struct collective_rou
                   const struct chunk *chunk, int end, bool is_part)
 {
     bool is_wanted = false;
-    if (!has_contributed(group, r, end) || chunk->over || (chunk->parts && chunk->parts[end].data))
+    if (!has_contributed(group, r, end) || (chunk->parts && chunk->parts[end].data))
         return false;
     for (size_t i = chunk->n_done; i < chunk->program->n && !is_wanted; i++) {
         const struct chunk_action *action = &chunk->program->actions[i];

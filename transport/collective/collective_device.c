@@ -15,7 +15,6 @@
  * one. If a member is lost, or a call is cancelled that others continue, the communicator is
  * aborted, so that enqueued work ends; after that all calls fail.
  */
-#include "transport/collective/collective_device.h"
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/thread.h"

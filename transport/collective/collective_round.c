@@ -19,7 +19,6 @@
 #include "base/failpoint.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "transport/collective/collective_device.h"
 #include "transport/collective/collective_record.h"
 #include "transport/collective/collective_round.h"
 #include "transport/value/segment.h"

@@ -89,7 +89,7 @@ struct chunk {
     size_t n_done;        /* actions */
     bool busy;            /* a thread does an action */
     bool has_sum;         /* the result has the sum, or the partial sum */
-    bool begun, over;
+    bool begun;
 };
 
 /* What another end sends of a chunk: its part, or the whole chunk. */
@@ -248,5 +248,22 @@ bool chunk_has_place(const struct process_group *group, const struct collective_
                      const struct chunk *chunk, int end);
 /* Returns elements of a tensor as a tensor that shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
+
+/* ---- sums that the devices of all members add: rounds whose values are in their memory
+ * (collective_device.c) ---- */
+
+/* With the lock: the values of the round's call are on the group's device. */
+void device_sum_new(struct process_group *group, struct collective_round *round);
+void device_sum_free(struct device_sum *sum);
+/* Continues the call when the values are computed. */
+void device_sum_await(struct device_sum *sum);
+/* Continues in host memory: the round has settled, and some member has left. */
+void device_sum_to_host(struct device_sum *sum);
+
+/* With the lock: a round runs, or is over, so that its number, if any, is not waited for. */
+void device_sums_look_at(struct device_sums *sums, const struct collective_round *round);
+/* With the lock: nothing is enqueued from now on, and the communicator is aborted soon. */
+void device_sums_give_up(struct device_sums *sums, const struct error *why);
+void device_sums_free(struct device_sums *sums);
 
 #endif

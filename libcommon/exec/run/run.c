@@ -17,27 +17,6 @@
  * same time. Runs of whole plans, and of plans with segments, have their memory in arenas that all
  * plans of a session share, whose lock also guards the idle runs. */
 
-/* With that lock held. */
-static int take_arenas(struct run *run, struct error *err)
-{
-    const struct plan_options *options = &run->plan->options;
-    const struct plan_frame *root = &run->plan->frames.items[FRAME_ROOT];
-    for (int i = 0; root->borrows && i < 2; i++) {
-        const struct shared_arena wanted = {.next = run->arenas[i],
-                                            .device = options->device,
-                                            .on_device = i == 1,
-                                            .bytes = root->arena_bytes[i]};
-        run->arenas[i] = wanted.bytes ? arena_take(options->arenas, &wanted) : NULL;
-        if (!wanted.bytes || run->arenas[i])
-            continue;
-        if (i && run->arenas[0])
-            run->arenas[0]->busy = false;
-        return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", wanted.bytes,
-                         mem_limit_text());
-    }
-    return 0;
-}
-
 static void run_free(struct run *run)
 {
     captured_release(run);
@@ -89,15 +68,29 @@ static struct run *run_new(struct plan *plan)
 /* An idle run, or a new one, with the memory of its arenas; NULL with the error set. */
 static struct run *run_take(struct plan *plan, struct error *err)
 {
+    const struct plan_frame *root = &plan->frames.items[FRAME_ROOT];
+    bool is_short = false;
     pthread_mutex_lock(&plan->options.arenas->lock);
     struct run *run = plan->idle_runs;
     if (run)
         plan->idle_runs = run->next;
     else
         run = run_new(plan);
-    int code = take_arenas(run, err);
+    for (int i = 0; root->borrows && i < 2 && !is_short; i++) {
+        const struct shared_arena wanted = {.next = run->arenas[i],
+                                            .device = plan->options.device,
+                                            .on_device = i == 1,
+                                            .bytes = root->arena_bytes[i]};
+        run->arenas[i] = wanted.bytes ? arena_take(plan->options.arenas, &wanted) : NULL;
+        is_short = wanted.bytes && !run->arenas[i];
+        if (is_short && i && run->arenas[0])
+            run->arenas[0]->busy = false;
+        if (is_short)
+            error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", wanted.bytes,
+                      mem_limit_text());
+    }
     pthread_mutex_unlock(&plan->options.arenas->lock);
-    if (!code)
+    if (!is_short)
         return run;
     run_free(run);
     return NULL;

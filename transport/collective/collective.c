@@ -75,23 +75,31 @@ static int find_task(const struct process_group *group, const char *task)
     return -1;
 }
 
-/* A member that returns after the group has failed is told why: the group does not continue with
- * it. */
+/* The other end is asked to reply if it may read this member's segment; and if it is a server,
+ * whose end of the link may open later than this one: members that have joined must not have chunks
+ * forwarded by a server that does not know all of them. A member that returns after the group has
+ * failed is told why: the group does not continue with it. */
 static void peer_opened(struct conns_watcher *watcher, struct peer *peer)
 {
     struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, peer_task(peer));
     if (k < 0)
         return;
+    struct group_end *end = &group->ends[k];
     pthread_mutex_lock(&group->lock);
     struct error failed = group->failed;
-    bool is_new = !failed.code && !group->ends[k].peer && !group->ends[k].left;
+    bool is_new = !failed.code && !end->peer && !end->left;
     if (is_new)
-        group->ends[k].peer = peer_retain(peer);
+        end->peer = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
+    bool offers = is_new && !is_server(group, k) && group->segment.data && peer_shares_memory(peer);
     if (is_new)
-        join_end(group, k);
-    else if (failed.code)
+        end->asked = is_server(group, k) || offers;
+    if (is_new && end->asked)
+        reduce_send_to(
+            group, peer,
+            &(struct reduce){.what = REDUCE_JOIN, .shared = offers ? &group->segment : NULL});
+    if (failed.code)
         end_close(group, k, &failed);
 }
 
@@ -404,16 +412,6 @@ void collective_links_ask_to_end(struct collective *collective)
         reduce_send_all(group, &last);
 }
 
-void end_take(struct process_group *group, int rank, int64_t step)
-{
-    pthread_mutex_lock(&group->lock);
-    group->ends[rank].has_said = true;
-    if (step > group->last_step)
-        group->last_step = step;
-    pthread_mutex_unlock(&group->lock);
-    collective_links_ask_to_end(&group->interface);
-}
-
 /* With the lock: returns the last step that may be begun; -1: none, as not all members have said
  * which step they have begun. */
 static int64_t last_step(const struct process_group *group)
@@ -464,21 +462,16 @@ int collective_links_first(struct collective *collective)
     return first;
 }
 
-struct group_wait {
-    struct process_group *group;
-    bool closing; /* waits for the links to end, not only for writes */
-};
-
+/* Returns whether all has been sent, or, once links are being closed, whether all have ended. */
 static bool is_through(void *context)
 {
-    const struct group_wait *w = context;
-    struct process_group *group = w->group;
+    struct process_group *group = context;
     bool through = true;
     for (int k = 0; k < group->n_ends && through; k++) {
         struct link *link = k == group->interface.rank
                                 ? NULL
                                 : peers_find(conns_peers(group->conns), group->ends[k].task);
-        through = !link || (!w->closing && !link_waiting(link));
+        through = !link || (!group->closes && !link_waiting(link));
         if (link)
             link_release(link);
     }
@@ -488,14 +481,13 @@ static bool is_through(void *context)
 void collective_links_end(struct collective *collective, double seconds)
 {
     struct process_group *group = (struct process_group *)collective;
-    struct group_wait waited = {group, false};
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)
         group->ends[k].left = true; /* a link that ends from here on is no loss */
     pthread_mutex_unlock(&group->lock);
-    loop_run_until(conns_loop(group->conns), is_through, &waited, seconds);
+    loop_run_until(conns_loop(group->conns), is_through, group, seconds);
     close_links(group, NULL);
-    waited.closing = true;
-    loop_run_until(conns_loop(group->conns), is_through, &waited, seconds);
+    group->closes = true;
+    loop_run_until(conns_loop(group->conns), is_through, group, seconds);
 }

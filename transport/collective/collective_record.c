@@ -132,20 +132,6 @@ static int map_shared(struct process_group *group, const struct group_end *end,
                : error_set(err, ERR_PROTOCOL, "shares memory that is not there");
 }
 
-/* The server's end of the link may open later than this one. Members that have joined must not have
- * chunks forwarded by a server that does not know all of them. */
-void join_end(struct process_group *group, int end)
-{
-    struct peer *peer = group->ends[end].peer;
-    bool serves = is_server(group, end);
-    bool offers = !serves && group->segment.data && peer_shares_memory(peer);
-    group->ends[end].asked = serves || offers;
-    if (serves || offers)
-        reduce_send_to(
-            group, peer,
-            &(struct reduce){.what = REDUCE_JOIN, .shared = offers ? &group->segment : NULL});
-}
-
 /* Takes a record that belongs to no round, of end k. */
 static int take_number(struct process_group *group, int64_t what, int k,
                        const struct record *record, struct error *err)
@@ -174,7 +160,12 @@ static int take_number(struct process_group *group, int64_t what, int k,
         return 0;
     }
     if (what == REDUCE_LAST) {
-        end_take(group, k, (int64_t)number);
+        pthread_mutex_lock(&group->lock);
+        end->has_said = true;
+        if ((int64_t)number > group->last_step)
+            group->last_step = (int64_t)number;
+        pthread_mutex_unlock(&group->lock);
+        collective_links_ask_to_end(&group->interface);
         return 0;
     }
     if (number && group->leaves)

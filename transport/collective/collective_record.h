@@ -37,9 +37,6 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
 /* Sends to all other members. */
 void reduce_send_all(struct process_group *group, const struct reduce *reduce);
-/* The link to that end is open: asks it to reply, if it has to know that, or may read this member's
- * segment. */
-void join_end(struct process_group *group, int end);
 /* Reads the key of a record of a round; returns false if it has none. */
 bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
 /* As in struct conns_watcher; the watcher is a group's. */

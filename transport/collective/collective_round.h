@@ -43,6 +43,7 @@ struct process_group {
     struct buffer_pool *memory;    /* of results */
     struct device_sums *sums;      /* NULL: no sums on devices; set before the first step */
     struct error dial;             /* of a dial that was given up; the loop's thread only */
+    bool closes;                   /* its links are being closed; the loop's thread only */
     void (*leaves)(void *context); /* as in struct collective_tasks */
     void *context;
 
@@ -72,8 +73,6 @@ static inline int count_servers(const struct process_group *group)
 
 /* Closes the link to that end; with `why` NULL, in an orderly way. Any thread. */
 void end_close(struct process_group *group, int end, const struct error *why);
-/* The member says that all shall end, and that it has begun the step last. */
-void end_take(struct process_group *group, int rank, int64_t step);
 
 /* ---- chunks (collective_chunk.c) ---- */
 

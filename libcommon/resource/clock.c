@@ -89,7 +89,7 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         return code;
     pthread_mutex_lock(&clock->lock);
     const struct policy *is = &clock->policy;
-    if (is->kind && !policy_equal(is, &policy)) {
+    if (is->kind && (is->kind != policy.kind || is->number != policy.number)) {
         struct str present = STR_INIT;
         policy_print(&present, is);
         code = error_set(err, ERR_CONFIG, "the clock '%s' goes by %s, not %s", clock->name,

@@ -61,11 +61,6 @@ void policy_print(struct str *out, const struct policy *policy)
         str_printf(out, ",%s=%" PRId64, policy->kind->option, policy->number);
 }
 
-bool policy_equal(const struct policy *a, const struct policy *b)
-{
-    return a->kind == b->kind && a->number == b->number;
-}
-
 void policy_print_usages(struct str *out)
 {
     for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)

@@ -56,7 +56,6 @@ int policy_parse(struct policy *policy, const char *text, struct error *err);
 /* ERR_DATA if no push of this many workers would ever count under the policy. */
 int policy_check_workers(const char *text, int64_t workers, struct error *err);
 void policy_print(struct str *out, const struct policy *policy); /* the same text; "none" */
-bool policy_equal(const struct policy *a, const struct policy *b);
 
 /* "sync; sync,backup=B; async; ssp,bound=S" */
 void policy_print_usages(struct str *out);

@@ -74,7 +74,7 @@ static int fails(const struct journal *journal, const char *what, struct error *
     return error_set_errno(err, file_write_error_code(), "%s%s", journal->path, what);
 }
 
-static void *map_file(const struct journal *journal, uint64_t from, uint64_t bytes)
+static void *map_part(const struct journal *journal, uint64_t from, uint64_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, journal->fd, (off_t)from);
     return at == MAP_FAILED ? NULL : at;
@@ -86,7 +86,7 @@ static uint64_t extent_bytes(const struct journal_value *value)
 }
 
 /* Allocates room for more bytes, which are zeros. */
-static int grow_file(struct journal *journal, uint64_t bytes, struct error *err)
+static int grow_journal(struct journal *journal, uint64_t bytes, struct error *err)
 {
     do
         errno = posix_fallocate(journal->fd, (off_t)journal->bytes, (off_t)bytes);
@@ -107,7 +107,7 @@ static void unmap_all(struct journal *journal)
     journal->page = NULL;
 }
 
-static void close_file(struct journal *journal)
+static void close_journal(struct journal *journal)
 {
     unmap_all(journal);
     if (journal->fd >= 0)
@@ -129,15 +129,15 @@ static bool is_one(const struct journal_value *value, uint64_t left)
 }
 
 /* Removes all values and heads from the file. */
-static int clear_file(struct journal *journal, struct error *err)
+static int clear_journal(struct journal *journal, struct error *err)
 {
     unmap_all(journal);
     journal->bytes = 0;
     if (ftruncate(journal->fd, 0))
         return fails(journal, "", err);
-    if (grow_file(journal, JOURNAL_PAGE, err))
+    if (grow_journal(journal, JOURNAL_PAGE, err))
         return err->code;
-    journal->page = map_file(journal, 0, JOURNAL_PAGE);
+    journal->page = map_part(journal, 0, JOURNAL_PAGE);
     if (!journal->page)
         return fails(journal, "", err);
     strcpy(journal->page->magic, JOURNAL_MAGIC);
@@ -204,7 +204,7 @@ static bool is_whole(const struct journal *journal, int copy)
 /* Maps the file; returns what is wrong with it as a whole, NULL: nothing. */
 static const char *find_defect(struct journal *journal)
 {
-    journal->page = map_file(journal, 0, JOURNAL_PAGE);
+    journal->page = map_part(journal, 0, JOURNAL_PAGE);
     if (!journal->page || memcmp(journal->page->magic, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) != 0)
         return "is no journal of this version";
     if (journal->page->owner != journal->owner)
@@ -212,11 +212,11 @@ static const char *find_defect(struct journal *journal)
     uint64_t at = JOURNAL_PAGE, bytes = 1;
     for (; bytes && journal->bytes > at && journal->bytes - at >= JOURNAL_PAGE; at += bytes) {
         /* Map the extent at that offset; bytes 0: there is none. */
-        struct journal_value *value = map_file(journal, at, JOURNAL_PAGE);
+        struct journal_value *value = map_part(journal, at, JOURNAL_PAGE);
         bytes = value && is_one(value, journal->bytes - at) ? extent_bytes(value) : 0;
         if (value)
             munmap(value, JOURNAL_PAGE);
-        value = bytes ? map_file(journal, at, bytes) : NULL;
+        value = bytes ? map_part(journal, at, bytes) : NULL;
         if (value)
             vec_push(&journal->extents, ((struct journal_extent){value, bytes}));
         else
@@ -227,7 +227,7 @@ static const char *find_defect(struct journal *journal)
 
 /* Opens or creates the file. One that is no journal, another owner's, or damaged, is reset; a copy
  * that differs from what was committed is dropped. */
-static int open_file(struct journal *journal, struct error *err)
+static int open_journal(struct journal *journal, struct error *err)
 {
     struct stat status;
     journal->fd = open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -240,7 +240,7 @@ static int open_file(struct journal *journal, struct error *err)
     if (defect && *defect)
         error_set(&journal->damage, ERR_DATA, "%s: %s", journal->path, defect);
     if (defect)
-        return clear_file(journal, err);
+        return clear_journal(journal, err);
     for (int copy = 0; copy < JOURNAL_COPIES; copy++) {
         int64_t step = copy_step(journal, copy);
         if (!step || (step > 0 && is_whole(journal, copy)))
@@ -253,8 +253,8 @@ static int open_file(struct journal *journal, struct error *err)
 }
 
 /* Finds the extent with that name, type and shape; NULL: none. */
-static struct journal_value *find_value(const struct journal *journal, const char *name,
-                                        const struct tensor *like)
+static struct journal_value *find_extent(const struct journal *journal, const char *name,
+                                         const struct tensor *like)
 {
     for (size_t i = 0; i < journal->extents.n; i++) {
         const struct journal_value *value = journal->extents.items[i].value;
@@ -267,8 +267,8 @@ static struct journal_value *find_value(const struct journal *journal, const cha
 }
 
 /* Adds such an extent. */
-static struct journal_value *add_value(struct journal *journal, const char *name,
-                                       const struct tensor *like, struct error *err)
+static struct journal_value *add_extent(struct journal *journal, const char *name,
+                                        const struct tensor *like, struct error *err)
 {
     uint64_t pages = (tensor_bytes(like) + JOURNAL_PAGE - 1) / JOURNAL_PAGE;
     uint64_t bytes = (pages ? pages : 1) * JOURNAL_PAGE, at = journal->bytes;
@@ -276,9 +276,9 @@ static struct journal_value *add_value(struct journal *journal, const char *name
         error_set(err, ERR_DATA, "%s: the name '%.40s...' is too long", journal->path, name);
         return NULL;
     }
-    if (grow_file(journal, JOURNAL_PAGE + JOURNAL_COPIES * bytes, err))
+    if (grow_journal(journal, JOURNAL_PAGE + JOURNAL_COPIES * bytes, err))
         return NULL;
-    struct journal_value *value = map_file(journal, at, journal->bytes - at);
+    struct journal_value *value = map_part(journal, at, journal->bytes - at);
     if (!value) {
         fails(journal, "", err);
         return NULL;
@@ -306,7 +306,7 @@ static void *journal_create(const char *name)
 static void journal_free(void *object)
 {
     struct journal *journal = object;
-    close_file(journal);
+    close_journal(journal);
     mem_free(journal->path);
     pthread_mutex_destroy(&journal->lock);
     mem_free(journal);
@@ -356,7 +356,7 @@ void journal_remove(struct journal *journal)
     pthread_mutex_lock(&journal->lock);
     if (journal->page)
         unlink(journal->path);
-    close_file(journal);
+    close_journal(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -368,8 +368,8 @@ int journal_heads(struct journal *journal, struct journal_head heads[JOURNAL_COP
     int code = 0;
     *n = 0;
     pthread_mutex_lock(&journal->lock);
-    if (journal->path && !journal->page && (code = open_file(journal, err)))
-        close_file(journal);
+    if (journal->path && !journal->page && (code = open_journal(journal, err)))
+        close_journal(journal);
     for (int copy = 0; !code && journal->page && copy < JOURNAL_COPIES; copy++)
         if (copy_step(journal, copy) > 0)
             heads[(*n)++] = (struct journal_head){journal->page->heads[copy].incarnation,
@@ -387,7 +387,7 @@ int journal_begin(struct journal *journal, const struct journal_head *head, stru
             journal->page->heads[copy].incarnation == head->incarnation)
             found = copy;
     if (journal->page && head->step <= 0) {
-        code = clear_file(journal, err);
+        code = clear_journal(journal, err);
     } else if (journal->page && found < 0) {
         code = error_set(err, ERR_DATA, "%s: there is no copy of step %" PRId64, journal->path,
                          head->step);
@@ -405,7 +405,7 @@ int journal_read(struct journal *journal, const char *name, struct tensor *value
                  struct error *err)
 {
     pthread_mutex_lock(&journal->lock);
-    struct journal_value *from = journal->page ? find_value(journal, name, value) : NULL;
+    struct journal_value *from = journal->page ? find_extent(journal, name, value) : NULL;
     int copy = journal->copy;
     bool is_there = from && atomic_load(&from->copies[copy].step) == copy_step(journal, copy);
     pthread_mutex_unlock(&journal->lock);
@@ -433,8 +433,8 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
             atomic_store(&journal->page->heads[journal->copy].step, 0);
             journal->writes = step;
         }
-        to = find_value(journal, name, value);
-        to = to ? to : add_value(journal, name, value, err);
+        to = find_extent(journal, name, value);
+        to = to ? to : add_extent(journal, name, value, err);
     }
     int copy = journal->copy;
     pthread_mutex_unlock(&journal->lock);
@@ -454,7 +454,7 @@ int journal_add(struct journal *journal, int64_t step, const char *name, const s
 {
     pthread_mutex_lock(&journal->lock);
     bool is_open = journal->page;
-    struct journal_value *to = is_open ? find_value(journal, name, value) : NULL;
+    struct journal_value *to = is_open ? find_extent(journal, name, value) : NULL;
     int copy = journal->copy;
     pthread_mutex_unlock(&journal->lock);
     if (!is_open)

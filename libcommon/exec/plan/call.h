@@ -56,6 +56,7 @@ static inline struct kernel_call item_call(struct call_host *host, struct tensor
                                 .form = item->code ? item->code->form : 0,
                                 .n_in = item->n_in,
                                 .n_out = item->n_out,
+                                .shapes_known = item->shapes_known,
                                 .in = values,
                                 .out = values + item->n_in,
                                 .refs = item->refs,

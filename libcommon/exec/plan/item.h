@@ -106,6 +106,7 @@ struct item {
     int output_from;
     unsigned char flow; /* enum item_flow */
     bool is_prepared;   /* something must be done before its kernel runs */
+    bool shapes_known;  /* of every input and output of its node */
 
     /* Its place (region.h): */
     bool is_cheap;    /* of items without a fixed order */

@@ -93,6 +93,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
         in_layouts[i] = value ? value->layout : NULL;
         in_values[i] = value ? plan_host_constant(plan, item->in[i]) : NULL;
     }
+    item->shapes_known = !node || plan_has_known_shapes(plan, node);
     struct kernel_setup setup = {.node = node,
                                  .row = item->row,
                                  .form = item->code ? item->code->form : 0,
@@ -104,7 +105,7 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .out_types = node ? node->outputs : in_types,
                                  .in_values = in_values,
                                  .in_layouts = in_layouts,
-                                 .shapes_known = !node || plan_has_known_shapes(plan, node),
+                                 .shapes_known = item->shapes_known,
                                  .threads = plan_team(plan),
                                  .deterministic = plan->options.device->deterministic,
                                  /* non-finite values must be found where they arise */

@@ -35,12 +35,11 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
-    const struct tensor *in = call->in[0];
-    struct shape shape;
-    if (result_shapes(call, 1, 3, &shape))
+    const struct tensor *in = call->in[0], *out = result_outputs(call, 1, 3);
+    if (!out)
         return call->err->code;
-    struct cuda_reduce launch = describe(in->type, &in->shape, &shape);
-    return cuda_reduce_call(call, &launch, &shape);
+    struct cuda_reduce launch = describe(in->type, &in->shape, &out->shape);
+    return cuda_reduce_call(call, &launch, out);
 }
 
 const struct kernel_code kernel_cuda_tile_grad = {.prepare = prepare, .run = run};

@@ -24,13 +24,11 @@ static void describe(struct cuda_reduce *launch, const struct cuda_reduce_state 
     }
 }
 
-int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
-                     const struct shape *shape)
+int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch, const struct tensor *out)
 {
-    struct tensor *out = kernel_alloc_nonempty(call, 0, shape);
     size_t bytes = cuda_reduce_scratch(launch);
-    if (!out)
-        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
     launch->scratch = cuda_scratch(call, bytes);
     if (bytes && !launch->scratch)
         return call->err->code;
@@ -84,7 +82,8 @@ static int reduce_run(struct kernel_call *call)
     describe(&launch, state, x->type, &x->shape, axes);
     if (shape_count(&shape) == tensor_count(x) && (state->op == CUDA_SUM || state->op == CUDA_MEAN))
         launch.op = CUDA_PROD; /* exact for one element, whereas 0 + -0 is 0 */
-    return cuda_reduce_call(call, &launch, &shape);
+    const struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    return out ? cuda_reduce_call(call, &launch, out) : call->err->code;
 }
 
 const struct kernel_code kernel_cuda_reduce = {.prepare = reduce_prepare, .run = reduce_run};

@@ -5,10 +5,9 @@
 #include "exec/device/kernel.h"
 #include "ops/math/launchers_cuda.h"
 
-/* The run of a reduction kernel: output 0, of that shape, is input 0 reduced by `launch`, which has
- * no addresses yet. Its prepare requests cuda_reduce_scratch bytes if that is known.
- */
+/* The run of a reduction kernel: `out` is input 0 reduced by `launch`, which has no addresses yet.
+ * Its prepare requests cuda_reduce_scratch bytes if that is known. */
 int cuda_reduce_call(struct kernel_call *call, struct cuda_reduce *launch,
-                     const struct shape *shape);
+                     const struct tensor *out);
 
 #endif

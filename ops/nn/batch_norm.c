@@ -7,9 +7,15 @@
 
 static int norm_shape(struct infer *infer)
 {
+    const struct shape empty = shape_vector(0);
+    bool training = node_bool(infer->node, "is_training");
     struct shape channels;
-    if (norm_per_channel(infer, 0, 1, &channels))
+    if (norm_per_channel(infer, 0, 1, training ? 3 : 5, &channels))
         return infer->err->code;
+    for (int i = 3; training && i < 5; i++)
+        if (!shape_compatible(infer_shape(infer, i), &empty))
+            return infer_fail(infer, "%s must be empty in training, not %s",
+                              infer->node->op->inputs[i].name, shape_text(infer_shape(infer, i)));
     infer->out[0] = *infer_shape(infer, 0);
     for (int i = 1; i < 5; i++)
         infer->out[i] = channels;

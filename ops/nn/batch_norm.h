@@ -11,9 +11,9 @@
 
 #define NORM_ATTRS "epsilon: float = 0.0001, " FORMAT_ATTR ", is_training: bool = true, T: floating"
 
-/* Checks that input `image` has rank 4, and that the inputs from `first` on have one element per
- * channel, or none; `channels` is their shape. */
-int norm_per_channel(struct infer *infer, int image, int first, struct shape *channels);
+/* Checks that input `image` has rank 4, and that inputs `first` to `end` - 1 have one element per
+ * channel; `channels` is their shape. */
+int norm_per_channel(struct infer *infer, int image, int first, int end, struct shape *channels);
 
 /* ---- for gradient functions ---- */
 

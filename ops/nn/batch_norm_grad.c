@@ -5,7 +5,7 @@
 #include "graph/op_cost.h"
 #include "ops/nn/batch_norm.h"
 
-int norm_per_channel(struct infer *infer, int image, int first, struct shape *channels)
+int norm_per_channel(struct infer *infer, int image, int first, int end, struct shape *channels)
 {
     const struct shape *x = infer_shape(infer, image);
     *channels = shape_vector(SHAPE_UNKNOWN);
@@ -13,13 +13,12 @@ int norm_per_channel(struct infer *infer, int image, int first, struct shape *ch
         return infer->err->code;
     if (x->rank == 4)
         channels->dims[0] = x->dims[format_channel_axis(infer->node, 4)];
-    for (int i = first; i < infer->n_in; i++) {
+    for (int i = first; i < end; i++) {
         const struct shape *v = infer_shape(infer, i);
-        bool empty = v->rank == 1 && v->dims[0] == 0;
         struct shape known = *channels;
         if (infer_vector(infer, i))
             return infer->err->code;
-        if (!empty && !shape_merge(&known, v, channels))
+        if (!shape_merge(&known, v, channels))
             return infer_fail(infer, "%s must have %lld elements, one per channel, not %lld",
                               infer->node->op->inputs[i].name, (long long)known.dims[0],
                               (long long)v->dims[0]);
@@ -30,7 +29,7 @@ int norm_per_channel(struct infer *infer, int image, int first, struct shape *ch
 static int norm_grad_shape(struct infer *infer)
 {
     struct shape channels;
-    if (infer_merge(infer, 0, 1, &infer->out[0]) || norm_per_channel(infer, 1, 2, &channels))
+    if (infer_merge(infer, 0, 1, &infer->out[0]) || norm_per_channel(infer, 1, 2, 5, &channels))
         return infer->err->code;
     infer->out[1] = infer->out[2] = channels;
     infer->out[3] = infer->out[4] = shape_vector(0);

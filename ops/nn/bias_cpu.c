@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/nn/checks.h"
 #include "ops/nn/format.h"
 
 /* The minimum of channels per thread of BiasAddGrad, and the channels summed at a time; results
@@ -161,16 +161,13 @@ static int add_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* Describes the memory of input 0 by channels. */
-static int see_channels(struct kernel_call *call, struct channels *c)
+/* Describes the memory of input 0, whose shape was checked, by channels. */
+static struct channels see_channels(const struct kernel_call *call)
 {
     const struct bias *state = call->state;
     const struct shape *shape = &call->in[0]->shape;
-    if (bias_check_value(call, state->nchw))
-        return call->err->code;
-    *c = state->layout ? state->layout->channels
-                       : cpu_channels(shape, state->nchw ? 1 : shape->rank - 1);
-    return 0;
+    return state->layout ? state->layout->channels
+                         : cpu_channels(shape, state->nchw ? 1 : shape->rank - 1);
 }
 
 struct bias_work {
@@ -192,12 +189,10 @@ static int add_run(struct kernel_call *call)
 {
     const struct bias *state = call->state;
     const void *data[2];
-    struct channels c;
-    if (see_channels(call, &c) || bias_check_vector(call, c.n))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
+    struct channels c = see_channels(call);
     struct bias_work part = {state, &c, data[0], data[1], out->data};
     int64_t row = c.inner * c.block, grain = PARALLEL_GRAIN_MOVE / (row > 0 ? row : 1) + 1;
     parallel_for(call->threads, row ? c.outer * c.blocks : 0, grain, add_part, &part);
@@ -218,13 +213,10 @@ static int sum_run(struct kernel_call *call)
 {
     const struct bias *state = call->state;
     const void *data[1];
-    struct channels c;
-    if (see_channels(call, &c))
-        return call->err->code;
-    struct shape shape = shape_vector(c.n);
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
+    struct channels c = see_channels(call);
     struct bias_work part = {state, &c, data[0], NULL, out->data};
     int64_t column = c.outer * c.inner, slices = (c.n + SLICE - 1) / SLICE;
     int64_t grain = PARALLEL_GRAIN_MOVE / ((column > 0 ? column : 1) * SLICE) + 1;

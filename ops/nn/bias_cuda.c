@@ -3,10 +3,9 @@
  * The CUDA kernels of BiasAdd, a broadcast sum, and of BiasAddGrad, a reduction. The value is seen
  * as [outer, channels, inner].
  */
-#include "ops/nn/checks.h"
-
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/math/reduce_cuda.h"
 #include "ops/nn/format.h"
 
@@ -45,14 +44,10 @@ static int add_run(struct kernel_call *call)
     const struct bias_state *state = call->state;
     const struct tensor *x = call->in[0];
     int64_t dims[3];
-    if (bias_check_value(call, state->nchw))
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
     see_channels(&x->shape, state->nchw, dims);
-    if (bias_check_vector(call, dims[1]))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
-    if (!out)
-        return call->err->code;
     struct cuda_binary launch = {.x = x->data, .y = call->in[1]->data, .out = out->data};
     struct shape seen = {3, {dims[0], dims[1], dims[2]}}, bias = shape_matrix(dims[1], 1);
     broadcast_plan(&launch.walk, &seen, (const struct shape *const[]){&seen, &bias}, 2);
@@ -75,7 +70,7 @@ static int sum_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
     struct bias_state *state = state_new(setup);
-    if (!shape_is_known(&in->shape) || in->shape.rank < (state->nchw ? 3 : 2))
+    if (!shape_is_known(&in->shape))
         return 0;
     struct cuda_reduce launch = describe(&in->shape, in->type, state->nchw);
     setup->scratch_bytes = cuda_reduce_scratch(&launch);
@@ -86,11 +81,11 @@ static int sum_run(struct kernel_call *call)
 {
     const struct bias_state *state = call->state;
     const struct tensor *x = call->in[0];
-    if (bias_check_value(call, state->nchw))
+    const struct tensor *out = result_outputs(call, 0, 0);
+    if (!out)
         return call->err->code;
     struct cuda_reduce launch = describe(&x->shape, x->type, state->nchw);
-    struct shape shape = shape_vector(launch.dims[1]);
-    return cuda_reduce_call(call, &launch, &shape);
+    return cuda_reduce_call(call, &launch, out);
 }
 
 const struct kernel_code kernel_cuda_bias_add_grad = {.prepare = sum_prepare, .run = sum_run};

@@ -454,6 +454,8 @@ def normalizations(g):
     g.error("FusedBatchNorm/rank", "FusedBatchNorm", [np.ones((2, 3)), v, v, v[:0], v[:0]], "rank 4")
     g.error("FusedBatchNorm/mean", "FusedBatchNorm", [x, v, v, v[:0], v[:0]], "mean must have 3",
             {"is_training": "false"})
+    g.error("FusedBatchNorm/given", "FusedBatchNorm", [x, v, v, v, v[:0]], "mean must be empty in training")
+    g.error("FusedBatchNormGrad/scale", "FusedBatchNormGrad", [x, x, np.ones(2), v, v], "one per channel")
     g.error("FusedBatchNormGrad/shapes", "FusedBatchNormGrad", [np.ones((1, 2, 1, 3)), x, v, v, v],
             "same shape|must be")
 

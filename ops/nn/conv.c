@@ -32,7 +32,8 @@ static int conv_shape(struct infer *infer)
     if (is_gradient && !shape_compatible(&c.output, infer_shape(infer, 2)))
         return infer_fail(infer, "out_backprop must be %s, not %s", shape_text(&c.output),
                           shape_text(infer_shape(infer, 2)));
-    infer->out[0] = *conv_result(&c);
+    const struct shape *const results[] = {&c.output, &c.image, &c.filter};
+    infer->out[0] = *results[c.direction];
     return 0;
 }
 

@@ -52,9 +52,7 @@ static int run(struct kernel_call *call)
         return conv_few_run(state->few, call);
     if (!state->chain) {
         struct conv conv;
-        if (conv_describe(call, &state->form, &conv))
-            return call->err->code;
-        struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+        struct tensor *out = conv_output(call, &state->form, &conv);
         if (!out)
             return call->err->code;
         const struct tensor *operands[3] = {call->in[0], call->in[1],

@@ -282,9 +282,7 @@ static int run(struct kernel_call *call)
     const struct conv_cuda_state *state = call->state;
     struct conv conv;
     struct conv_dnn own;
-    if (conv_describe(call, &state->form, &conv))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+    struct tensor *out = conv_output(call, &state->form, &conv);
     if (!out)
         return call->err->code;
     if (conv_is_empty(&conv)) /* empty sums */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ops/math/outputs.h"
+
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
     memset(c, 0, sizeof *c);
@@ -55,22 +57,12 @@ int conv_solve(struct conv *c, const struct shape *image, const struct shape *fi
     return 0;
 }
 
-/* Solves for shapes that are known. */
-static int solve_known(struct conv *c, const struct shape *image, const struct shape *filter,
-                       struct error *err)
-{
-    if (image->rank != 4 || filter->rank != (c->local ? 6 : 4))
-        return error_set(err, ERR_DATA, "image must have rank 4 and filter rank %d, not %s and %s",
-                         c->local ? 6 : 4, shape_text(image), shape_text(filter));
-    return conv_solve(c, image, filter, err);
-}
-
 int conv_plan(struct kernel_setup *setup, struct conv *c)
 {
     const struct shape *in[] = {&setup->in_types[0].shape, &setup->in_types[1].shape};
     if (c->direction != CONV_FORWARD)
         in[c->direction == CONV_FILTER] = &setup->out_types[0].shape;
-    return solve_known(c, in[0], in[1], setup->err);
+    return conv_solve(c, in[0], in[1], setup->err);
 }
 
 bool conv_is_empty(const struct conv *c)
@@ -78,39 +70,14 @@ bool conv_is_empty(const struct conv *c)
     return !shape_count(&c->image) || !shape_count(&c->filter) || !shape_count(&c->output);
 }
 
-const struct shape *conv_result(const struct conv *c)
+struct tensor *conv_output(struct kernel_call *call, const struct conv *form, struct conv *c)
 {
-    const struct shape *const shapes[] = {&c->output, &c->image, &c->filter};
-    return shapes[c->direction];
-}
-
-/* Reads an input that holds a shape. */
-static int read_sizes(struct kernel_call *call, int input, int rank, struct shape *sizes)
-{
-    const struct tensor *t = call->in[input];
-    if (t->shape.rank != 1 || t->shape.dims[0] != rank)
-        return kernel_fail(call, "sizes must be a vector of %d elements, not %s", rank,
-                           shape_text(&t->shape));
-    sizes->rank = rank;
-    for (int i = 0; i < rank; i++) {
-        sizes->dims[i] = tensor_get_int64(t, i);
-        if (sizes->dims[i] < 0)
-            return kernel_fail(call, "size %lld at [%d] is negative", (long long)sizes->dims[i], i);
-    }
-    return 0;
-}
-
-int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv)
-{
-    enum conv_direction direction = form->direction;
-    struct shape image = call->in[0]->shape, filter = call->in[1]->shape;
-    *conv = *form;
-    if ((direction == CONV_IMAGE && read_sizes(call, 0, 4, &image)) ||
-        (direction == CONV_FILTER && read_sizes(call, 1, form->local ? 6 : 4, &filter)) ||
-        solve_known(conv, &image, &filter, call->err))
-        return call->err->code;
-    if (direction != CONV_FORWARD && !shape_equal(&conv->output, &call->in[2]->shape))
-        return kernel_fail(call, "out_backprop must be %s, not %s", shape_text(&conv->output),
-                           shape_text(&call->in[2]->shape));
-    return 0;
+    bool has_sizes = form->direction != CONV_FORWARD;
+    int sizes = form->direction == CONV_FILTER;
+    struct tensor *out = result_outputs_sized(call, sizes, sizes + has_sizes);
+    const struct shape *in[] = {&call->in[0]->shape, &call->in[1]->shape};
+    *c = *form;
+    if (out && has_sizes)
+        in[sizes] = &out->shape;
+    return out && !conv_solve(c, in[0], in[1], call->err) ? out : NULL;
 }

@@ -49,13 +49,11 @@ int conv_solve(struct conv *conv, const struct shape *image, const struct shape 
 /* Solves for the shapes known in prepare. ERR_DATA: they do not fit. */
 int conv_plan(struct kernel_setup *setup, struct conv *conv);
 
-/* Describes the convolution of a call, whose sizes are read on the host; `form`: from conv_init. */
-int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv);
+/* Makes the output of a call, whose sizes are on the host, and describes its convolution; `form`:
+ * from conv_init. NULL with call->err set. */
+struct tensor *conv_output(struct kernel_call *call, const struct conv *form, struct conv *conv);
 
 /* Returns whether an operand has no elements: then the result is zeros. */
 bool conv_is_empty(const struct conv *conv);
-
-/* Returns the shape of the result. */
-const struct shape *conv_result(const struct conv *conv);
 
 #endif

@@ -246,9 +246,7 @@ static int run(struct kernel_call *call)
     enum conv_direction direction = form->direction;
     struct conv conv;
     struct local_work work = {.code = 0};
-    if (conv_describe(call, form, &conv))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+    struct tensor *out = conv_output(call, form, &conv);
     if (!out)
         return call->err->code;
     if (conv_is_empty(&conv)) { /* empty sums */

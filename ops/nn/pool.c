@@ -20,8 +20,7 @@ static bool sees_image(const struct window_axis *a)
 static int pooled(struct infer *infer, const struct shape *image, bool mean, struct shape *out)
 {
     struct window w;
-    if (window_init(&w, infer->node, infer->err) ||
-        window_from_ksize(&w, infer->node, infer->err) || window_solve(&w, image, infer->err))
+    if (window_init(&w, infer->node, infer->err) || window_solve(&w, image, infer->err))
         return infer->err->code;
     if (mean && (!sees_image(&w.y) || !sees_image(&w.x)))
         return infer_fail(infer, "a window lies in the padding, where nothing has a mean");

@@ -197,8 +197,7 @@ static int prepare(struct kernel_setup *setup)
     state->form = pool_form_of(setup->node);
     state->loop = row->loops[node_type(setup->node, "T")];
     state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
-    if (window_init(&state->window, setup->node, setup->err) ||
-        window_from_ksize(&state->window, setup->node, setup->err))
+    if (window_init(&state->window, setup->node, setup->err))
         return setup->err->code;
     /* The layout is that of the first image that arrives with one, if it counts the channels of
      * data_format. */
@@ -249,19 +248,13 @@ static bool is_tiled(const struct window_axis *a)
 static int run(struct kernel_call *call)
 {
     const struct pool_state *state = call->state;
-    struct pool_shapes shapes;
     const void *data[3];
-    if (pool_solve(call, state->form, &state->window, &shapes))
-        return call->err->code;
-    struct pool_work work = {.state = state, .planes = {.window = shapes.window}};
-    const struct shape *image = &shapes.image;
-    bool gives_place = state->form->place && !state->form->to_image;
-    struct tensor *out =
-        kernel_alloc_output(call, 0, state->form->to_image ? image : &shapes.output);
-    struct tensor *place = gives_place ? kernel_alloc_output(call, 1, &shapes.output) : NULL;
-    if (!out || (gives_place && !place) || arrivals_run(&state->arrivals, call, data))
-        return call->err->code;
+    struct pool_work work = {.state = state, .planes = {.window = state->window}};
     struct planes *p = &work.planes;
+    const struct shape *image = pool_outputs(call, state->form, &p->window);
+    const struct tensor *out = call->out[0];
+    if (!image || arrivals_run(&state->arrivals, call, data))
+        return call->err->code;
     int64_t channels = image->dims[p->window.channels];
     p->tiled = is_tiled(&p->window.y) && is_tiled(&p->window.x);
     p->n = image->dims[0] * (p->window.nchw ? channels : 1);
@@ -278,7 +271,7 @@ static int run(struct kernel_call *call)
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
                                 .result = out->data,
-                                .place = gives_place          ? place->data
+                                .place = call->n_out == 2     ? call->out[1]->data
                                          : state->form->place ? (uint8_t *)data[0]
                                                               : NULL,
                                 .masked = state->masked};

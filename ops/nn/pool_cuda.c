@@ -67,15 +67,13 @@ static int pool_prepare(struct kernel_setup *setup)
     *state = (struct cuda_pool_state){.form = pool_form_of(setup->node), .launch = CUDA_MAX_POOL};
     while (state->launch < CUDA_AVG_POOL_GRAD && !node_is(setup->node, ops[state->launch]))
         state->launch++;
-    if (window_init(&state->window, setup->node, setup->err) ||
-        window_from_ksize(&state->window, setup->node, setup->err))
+    if (window_init(&state->window, setup->node, setup->err))
         return setup->err->code;
     const struct node_output *out = &setup->out_types[0];
     const struct shape *image = state->form->to_image ? &out->shape : &setup->in_types[0].shape;
     struct window w = state->window;
-    struct error ignored = ERROR_INIT; /* run reports it */
-    if (!setup->shapes_known || image->rank != 4 || window_solve(&w, image, &ignored))
-        return 0;
+    if (!setup->shapes_known || window_solve(&w, image, setup->err))
+        return setup->err->code;
     struct cuda_dnn_op op = {.kind = state->launch == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
                                                                     : CUDA_DNN_AVG_POOL_GRAD,
                              .type = cuda_type_of(out->type),
@@ -92,14 +90,12 @@ static int pool_prepare(struct kernel_setup *setup)
 static int pool_run(struct kernel_call *call)
 {
     const struct cuda_pool_state *state = call->state;
-    struct pool_shapes shapes;
-    if (pool_solve(call, state->form, &state->window, &shapes))
+    struct window solved = state->window;
+    const struct shape *image = pool_outputs(call, state->form, &solved);
+    const struct tensor *out = call->out[0];
+    if (!image || !tensor_count(out))
         return call->err->code;
-    struct tensor *out =
-        kernel_alloc_nonempty(call, 0, state->form->to_image ? &shapes.image : &shapes.output);
-    if (!out)
-        return call->err->code;
-    struct cuda_pool launch = describe(state->launch, out->type, &shapes.window, &shapes.image);
+    struct cuda_pool launch = describe(state->launch, out->type, &solved, image);
     launch.image = call->n_in == 2 ? NULL : call->in[0]->data;
     launch.output = call->n_in == 3 ? call->in[1]->data : NULL;
     launch.gradient = call->n_in > 1 ? call->in[call->n_in - 1]->data : NULL;

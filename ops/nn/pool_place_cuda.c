@@ -17,27 +17,20 @@ static int place_prepare(struct kernel_setup *setup)
     struct cuda_place_state *state = setup->state = mem_alloc(sizeof *state);
     *state = (struct cuda_place_state){.form = pool_form_of(setup->node)};
     state->masked = !state->form->to_image && node_bool(setup->node, "masked");
-    if (window_init(&state->window, setup->node, setup->err) ||
-        window_from_ksize(&state->window, setup->node, setup->err))
-        return setup->err->code;
-    return 0;
+    return window_init(&state->window, setup->node, setup->err);
 }
 
 static int place_run(struct kernel_call *call)
 {
     const struct cuda_place_state *state = call->state;
     bool back = state->form->to_image;
-    struct pool_shapes shapes;
-    if (pool_solve(call, state->form, &state->window, &shapes))
+    struct window solved = state->window;
+    const struct window *w = &solved;
+    const struct shape *image = pool_outputs(call, state->form, &solved);
+    const struct tensor *out = call->out[0];
+    if (!image || !tensor_count(out))
         return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, back ? &shapes.image : &shapes.output);
-    struct tensor *place = back || !out ? NULL : kernel_alloc_output(call, 1, &shapes.output);
-    if (!out || (!back && !place))
-        return call->err->code;
-    if (!tensor_count(out))
-        return KERNEL_DONE;
-    const struct window *w = &shapes.window;
-    const int64_t *dims = shapes.image.dims;
+    const int64_t *dims = image->dims;
     struct cuda_pool_place launch = {.type = cuda_type_of(out->type),
                                      .masked = state->masked,
                                      .planes = dims[0] * (w->nchw ? dims[w->channels] : 1),
@@ -46,7 +39,7 @@ static int place_run(struct kernel_call *call)
                                      .x = cuda_window_of(&w->x),
                                      .image = back ? NULL : call->in[0]->data,
                                      .gradient = back ? call->in[1]->data : NULL,
-                                     .place = back ? call->in[0]->data : place->data,
+                                     .place = back ? call->in[0]->data : call->out[1]->data,
                                      .result = out->data};
     return cuda_launched(call, back ? cuda_max_pool_place_grad(&launch, cuda_compute(call))
                                     : cuda_max_pool_place(&launch, cuda_compute(call)));

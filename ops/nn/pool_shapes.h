@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the pooling kernels of all devices check: the shapes of the image, and of the other inputs.
+ * The forms of pooling, for kernels of all devices.
  */
 #ifndef TF_OPS_NN_POOL_SHAPES_H
 #define TF_OPS_NN_POOL_SHAPES_H
@@ -24,14 +24,9 @@ struct pool_form {
 /* NULL: the node is not pooling. */
 const struct pool_form *pool_form_of(const struct node *node);
 
-struct pool_shapes {
-    struct window window; /* read by prepare, solved for the image */
-    struct shape image, output;
-};
-
-/* ERR_DATA: the inputs do not fit each other or the window. orig_input_shape is read on the
- * host. */
-int pool_solve(struct kernel_call *call, const struct pool_form *form, const struct window *window,
-               struct pool_shapes *shapes);
+/* Makes the outputs of a call, and solves the window, as prepare read it, for the image. Returns
+ * the image's shape; NULL with call->err set. orig_input_shape is read on the host. */
+const struct shape *pool_outputs(struct kernel_call *call, const struct pool_form *form,
+                                 struct window *window);
 
 #endif

@@ -42,6 +42,8 @@ int window_init(struct window *w, const struct node *node, struct error *err)
         return err->code;
     if (read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err))
         return err->code;
+    if (node_attr(node, "ksize") && read_quadruple(w, node, "ksize", &w->y.size, &w->x.size, err))
+        return err->code;
     if (strcmp(padding, "EXPLICIT"))
         return 0;
     const struct attr_value *list = node_attr(node, "explicit_paddings");
@@ -59,11 +61,6 @@ int window_init(struct window *w, const struct node *node, struct error *err)
     w->x.before = list->ints[2 * w->width];
     w->x.after = list->ints[2 * w->width + 1];
     return 0;
-}
-
-int window_from_ksize(struct window *w, const struct node *node, struct error *err)
-{
-    return read_quadruple(w, node, "ksize", &w->y.size, &w->x.size, err);
 }
 
 static int solve_axis(struct window_axis *a, bool same, const char *name, struct error *err)
@@ -121,7 +118,7 @@ bool window_declared(const struct node *node, const struct shape *image,
 {
     struct error err = ERROR_INIT;
     struct window w;
-    if (window_init(&w, node, &err) || (!filters && window_from_ksize(&w, node, &err)))
+    if (window_init(&w, node, &err))
         return false;
     if (filters) {
         w.y.size = window_filter_dim(filters, 0);

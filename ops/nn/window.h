@@ -27,12 +27,9 @@ struct window {
     struct window_axis y, x;
 };
 
-/* Reads strides, dilations (if any), padding and data_format of a node. ERR_DATA: they are
- * invalid. */
+/* Reads strides, dilations and ksize (if any), padding and data_format of a node. ERR_DATA: they
+ * are invalid. */
 int window_init(struct window *window, const struct node *node, struct error *err);
-
-/* Sets window sizes from the attribute ksize (pooling). */
-int window_from_ksize(struct window *window, const struct node *node, struct error *err);
 
 /* Returns the number of cells from a window's first to its last, inclusive. */
 static inline int64_t window_span(const struct window_axis *axis)

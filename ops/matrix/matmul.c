@@ -7,6 +7,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/matrix/product.h"
 #include "pass/gradient/grad.h"
 
 /* Finds the product's last two dimensions from the operands'. */
@@ -24,15 +25,15 @@ static int product_dims(struct infer *infer, int left, int right, bool transpose
         dims[1] = b->dims[b->rank - (transpose_b ? 2 : 1)];
         inner_b = b->dims[b->rank - (transpose_b ? 1 : 2)];
     }
+    enum dtype type = node_type(infer->node, "T");
     if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
         return infer_fail(infer, "inner dimensions %lld and %lld differ: %s x %s",
-                          (long long)inner_a, (long long)inner_b,
-                          shape_text_typed(infer->in[0]->type, a),
-                          shape_text_typed(infer->in[1]->type, b));
+                          (long long)inner_a, (long long)inner_b, shape_text_typed(type, a),
+                          shape_text_typed(type, b));
     return 0;
 }
 
-static int matrix_shape(struct infer *infer, int left, int right, struct shape *shape)
+int product_shape(struct infer *infer, int left, int right, struct shape *shape)
 {
     int64_t dims[2];
     if (infer_rank(infer, left, 2) || infer_rank(infer, right, 2) ||
@@ -45,7 +46,7 @@ static int matrix_shape(struct infer *infer, int left, int right, struct shape *
 
 static int matmul_shape(struct infer *infer)
 {
-    return matrix_shape(infer, 0, 1, &infer->out[0]);
+    return product_shape(infer, 0, 1, &infer->out[0]);
 }
 
 /* The shape of one product, all others, and the tensor. */
@@ -55,7 +56,7 @@ static int matmul_sum_shape(struct infer *infer)
     struct shape sum = {.rank = -1}, product;
     for (int i = 0; i < n_others + n; i++) {
         product = *infer_shape(infer, i);
-        if (i >= n_others && matrix_shape(infer, i, n + i, &product))
+        if (i >= n_others && product_shape(infer, i, n + i, &product))
             return infer->err->code;
         if (!shape_merge(&sum, &product, &infer->out[0]))
             return infer_fail(infer, "term %d is %s, those before %s", i, shape_text(&product),

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/device/blas_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/matrix/product.h"
 
@@ -25,12 +26,11 @@ static int matmul_prepare(struct kernel_setup *setup)
     if (!setup->shapes_known)
         return 0;
     const struct matmul *state = setup->state;
-    const struct shape *a = &setup->in_types[0].shape, *b = &setup->in_types[1].shape;
+    struct product_sizes sizes =
+        product_sizes_of(&state->flags, &setup->in_types[0].shape, &setup->in_types[1].shape);
     g.transpose_a = state->flags.transpose_a;
     g.transpose_b = state->flags.transpose_b;
-    g.m = a->dims[a->rank - (g.transpose_a ? 1 : 2)];
-    g.k = a->dims[a->rank - (g.transpose_a ? 2 : 1)];
-    g.n = b->dims[b->rank - (g.transpose_b ? 2 : 1)];
+    g.m = sizes.m, g.n = sizes.n, g.k = sizes.k;
     setup->scratch_bytes = gemm_scratch_bytes(&g);
     return 0;
 }
@@ -44,9 +44,11 @@ static int batch_matmul_prepare(struct kernel_setup *setup)
 static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t *batches)
 {
     const struct matmul *state = call->state;
-    struct product_sizes sizes;
-    if (product_sizes_of(call, 0, 1, &state->flags, &sizes))
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out)
         return NULL;
+    struct product_sizes sizes =
+        product_sizes_of(&state->flags, &call->in[0]->shape, &call->in[1]->shape);
     *batches = sizes.batches;
     *g = (struct gemm){.type = call->in[0]->type,
                        .transpose_a = sizes.flags.transpose_a,
@@ -57,8 +59,7 @@ static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t
                        .deterministic = state->deterministic,
                        .scratch = call->scratch,
                        .device = call->device};
-    struct shape shape = product_shape(&sizes, &call->in[0]->shape);
-    return kernel_alloc_output(call, 0, &shape);
+    return out;
 }
 
 static int matmul_run(struct kernel_call *call)
@@ -229,27 +230,16 @@ static int add_products(struct kernel_call *call, struct gemm *g, int at)
 static int matmul_sum_run(struct kernel_call *call)
 {
     const struct matmul_sum *s = call->state;
-    struct product_sizes sizes;
-    struct shape shape = call->in[0]->shape;
-    for (int i = s->first; i < s->first + s->n; i++) {
-        if (product_sizes_of(call, i, s->n + i, &s->flags, &sizes))
-            return call->err->code;
-        struct shape its = product_shape(&sizes, &call->in[i]->shape);
-        if (i && !shape_equal(&its, &shape))
-            return kernel_fail(call, "term %d is %s, those before %s", i, shape_text(&its),
-                               shape_text(&shape));
-        shape = its;
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out || !tensor_count(out))
-        return out ? KERNEL_DONE : call->err->code;
+        return call->err->code;
     struct gemm g = {.type = out->type,
                      .transpose_a = s->flags.transpose_a,
                      .transpose_b = s->flags.transpose_b,
                      .accumulate = s->first,
                      .deterministic = s->deterministic,
-                     .m = sizes.m,
-                     .n = sizes.n,
+                     .m = out->shape.dims[0],
+                     .n = out->shape.dims[1],
                      .scratch = call->scratch,
                      .device = call->device};
     if (s->first && out->data != call->in[0]->data)

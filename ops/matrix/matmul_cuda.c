@@ -6,6 +6,7 @@
 #include "ops/device/cuda.h"
 #include "ops/device/gemm_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/math/outputs.h"
 #include "ops/matrix/launchers_cuda.h"
 #include "ops/matrix/product.h"
 
@@ -52,7 +53,7 @@ static int prepare(struct kernel_setup *setup, const char *flag_a, const char *f
     if (!setup->shapes_known)
         return 0;
     struct product_sizes sizes =
-        product_sizes_by(&state->flags, &setup->in_types[0].shape, &setup->in_types[1].shape);
+        product_sizes_of(&state->flags, &setup->in_types[0].shape, &setup->in_types[1].shape);
     struct cuda_gemm gemm = gemm_of(&sizes, setup->in_types[0].type);
     cuda_gemm_plan(d, &gemm, &plan);
     cuda_gemm_name(d, &plan, setup->row->code, state->name);
@@ -91,13 +92,11 @@ static int multiply_floats(struct kernel_call *call, const struct product_sizes 
 static int run(struct kernel_call *call)
 {
     const struct matmul_state *state = call->state;
-    struct product_sizes sizes;
-    if (product_sizes_of(call, 0, 1, &state->flags, &sizes))
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || !tensor_count(out))
         return call->err->code;
-    struct shape shape = product_shape(&sizes, &call->in[0]->shape);
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
-        return call->err->code;
+    struct product_sizes sizes =
+        product_sizes_of(&state->flags, &call->in[0]->shape, &call->in[1]->shape);
     if (dtype_is_floating(out->type))
         return multiply_floats(call, &sizes, out);
     struct cuda_product launch = {.type = cuda_type_of(out->type),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the kernels of MatMul and BatchMatMul on all devices: the sizes of a product, and the
- * checks that shape inference could not make.
+ * Shared by the declarations and kernels of matrix products on all devices: shapes and sizes.
  */
 #ifndef TF_OPS_MATRIX_PRODUCT_H
 #define TF_OPS_MATRIX_PRODUCT_H
 
 #include "exec/device/kernel.h"
+#include "graph/infer.h"
 
 struct product_flags {
     bool transpose_a, transpose_b;
@@ -25,14 +25,11 @@ static inline struct product_flags product_flags_of(const struct node *node, con
 }
 
 /* Returns the sizes of two shapes that are known to fit. */
-struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
+struct product_sizes product_sizes_of(const struct product_flags *flags, const struct shape *a,
                                       const struct shape *b);
 
-/* Finds the sizes of two of the call's inputs; ERR_DATA if they do not fit. */
-int product_sizes_of(struct kernel_call *call, int left, int right,
-                     const struct product_flags *flags, struct product_sizes *sizes);
-
-/* Returns the output's shape, if the first input has the shape `a`. */
-struct shape product_shape(const struct product_sizes *sizes, const struct shape *a);
+/* For shape functions: finds the shape of the product of two inputs, matrices, which are transposed
+ * by transpose_a and transpose_b. */
+int product_shape(struct infer *infer, int left, int right, struct shape *shape);
 
 #endif

@@ -167,12 +167,6 @@ static int fused_run(struct kernel_call *call)
     work.channels =
         state->layout ? state->layout->channels : cpu_channels(&out->shape, state->axis);
     work.row = work.channels.inner * work.channels.block;
-    for (int i = FUSED_PRODUCT_INPUTS; i < call->n_in; i++) {
-        const struct shape *bias = &call->in[i]->shape;
-        if (bias->rank != 1 || bias->dims[0] != work.channels.n)
-            return kernel_fail(call, "bias must be a vector of %lld channels, not %s",
-                               (long long)work.channels.n, shape_text(bias));
-    }
     int64_t rows = work.row ? work.channels.outer * work.channels.blocks : 0;
     parallel_for(call->threads, rows, state->grain / (work.row ? work.row : 1) + 1, epilogue_body,
                  &work);

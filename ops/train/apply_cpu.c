@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "ops/device/blas_cpu.h"
 #include "ops/device/form_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/matrix/product.h"
 #include "ops/train/apply.h"
@@ -299,17 +300,14 @@ static int run_tiles(struct kernel_call *call, struct apply_arguments *update,
 static int run_product(struct kernel_call *call)
 {
     const struct apply *state = call->state;
-    struct product_sizes sizes;
+    struct shape shape;
     struct apply_arguments update;
     int left = call->n_in - 2, code = KERNEL_DONE;
-    if (product_sizes_of(call, left, left + 1, &state->flags, &sizes))
+    if ((!call->shapes_known && result_shapes(call, 0, 0, &shape)) ||
+        apply_batch_open(call, &state->batch))
         return call->err->code;
-    struct shape shape = product_shape(&sizes, &call->in[left]->shape);
-    if (!shape_equal(&shape, &call->in[0]->shape))
-        return kernel_fail(call, "the product is %s, the variable %s", shape_text(&shape),
-                           shape_text(&call->in[0]->shape));
-    if (apply_batch_open(call, &state->batch))
-        return call->err->code;
+    struct product_sizes sizes =
+        product_sizes_of(&state->flags, &call->in[left]->shape, &call->in[left + 1]->shape);
     apply_batch_collect(call, &state->batch, 0, 1, &update);
     struct gemm product = {.type = call->in[0]->type,
                            .transpose_a = state->flags.transpose_a,

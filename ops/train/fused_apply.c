@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "ops/matrix/product.h"
 
 /* The number of slots per variable, and of scalars that all share, in declared order. */
 static const struct apply_form {
@@ -70,7 +70,13 @@ static int fused_apply_shape(struct infer *infer)
 
 static int product_apply_shape(struct infer *infer)
 {
-    infer->out[0] = *infer_shape(infer, 0);
+    const struct shape *variable = infer_shape(infer, 0);
+    struct shape product;
+    if (product_shape(infer, infer->n_in - 2, infer->n_in - 1, &product))
+        return infer->err->code;
+    if (!shape_merge(variable, &product, &infer->out[0]))
+        return infer_fail(infer, "the product is %s, the variable %s", shape_text(&product),
+                          shape_text(variable));
     return check_inputs(infer, 1, false);
 }
 

@@ -171,7 +171,7 @@ def by_product(g, op, rule, inputs, attrs, dtype, sizes, ta, tb):
 def product_errors(g):
     op, _, inputs, _ = RULES[1]
     sizes, flags = ((2, 3), (3, 4)), "transpose_a=false"
-    names, late = product_graph(op, inputs, flags, "float32", *sizes, ("?", 4))
+    names, late = product_graph(op, inputs, flags, "float32", ("?", 3), (3, 4), ("?", 4))
     ones = {"from_" + name: np.ones((5, 4), np.float32) for name in names}
     operands = {"a": np.ones((2, 3), np.float32), "b": np.ones((3, 4), np.float32)}
     g.graph("FusedMatMulApply/shape", late.replace("Variable() {dtype=float32, shape=[?,4]",

@@ -7,23 +7,13 @@
 #include "ops/device/widened_cpu.h"
 #include "ops/math/broadcast_cpu.h"
 #include "ops/math/elementwise_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 
 struct binary_state {
     const struct binary_row *row;
-    bool planned; /* shapes were known in prepare */
-    struct shape shape;
-    struct broadcast broadcast;
+    struct broadcast broadcast; /* if shapes were known in prepare */
 };
-
-static int plan(struct broadcast *broadcast, struct shape *shape, const struct shape *x,
-                const struct shape *y)
-{
-    if (!shape_broadcast(x, y, shape))
-        return -1;
-    broadcast_plan(broadcast, shape, (const struct shape *const[]){x, y}, 2);
-    return 0;
-}
 
 static int binary_prepare(struct kernel_setup *setup)
 {
@@ -35,9 +25,9 @@ static int binary_prepare(struct kernel_setup *setup)
     struct binary_state *state = setup->state = mem_alloc(sizeof *state);
     setup->name = row->name;
     state->row = row;
-    const struct shape *x = &setup->in_types[0].shape, *y = &setup->in_types[1].shape;
-    if (shape_is_known(x) && shape_is_known(y) && !plan(&state->broadcast, &state->shape, x, y))
-        state->planned = true;
+    const struct shape *const in[] = {&setup->in_types[0].shape, &setup->in_types[1].shape};
+    if (setup->shapes_known)
+        broadcast_plan(&state->broadcast, &setup->out_types[0].shape, in, 2);
     /* An input that is not broadcast may be overwritten. */
     kernel_offer_reuse(setup, 0);
     kernel_offer_reuse(setup, 1);
@@ -102,15 +92,13 @@ static int binary_run(struct kernel_call *call)
     const struct binary_state *state = call->state;
     const struct tensor *x = call->in[0], *y = call->in[1];
     struct broadcast own;
-    struct shape shape = state->shape;
-    if (!state->planned && plan(&own, &shape, &x->shape, &y->shape))
-        return kernel_fail(call, "shapes %s and %s cannot be broadcast", shape_text(&x->shape),
-                           shape_text(&y->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
+    if (!call->shapes_known)
+        broadcast_plan(&own, &out->shape, (const struct shape *const[]){&x->shape, &y->shape}, 2);
     struct binary_work work = {.row = state->row,
-                               .broadcast = state->planned ? &state->broadcast : &own,
+                               .broadcast = call->shapes_known ? &state->broadcast : &own,
                                .x = x->data,
                                .y = y->data,
                                .out = out->data,

@@ -32,4 +32,9 @@ static inline bool broadcast_advances(const struct broadcast *plan, int input)
 void broadcast_plan(struct broadcast *plan, const struct shape *out,
                     const struct shape *const *inputs, int n_in);
 
+/* The same of Select's inputs: its condition may be a vector that selects rows. */
+void broadcast_plan_select(struct broadcast *plan, const struct shape *out,
+                           const struct shape *condition, const struct shape *t,
+                           const struct shape *e);
+
 #endif

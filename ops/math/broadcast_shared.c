@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tensor/shape.h"
+#include "ops/math/results.h"
 
 _Static_assert(BROADCAST_RANK_MAX == SHAPE_RANK_MAX, "dimensions of a tensor");
 
@@ -63,4 +63,14 @@ void broadcast_plan(struct broadcast *plan, const struct shape *out,
         for (int i = 0; i < n_in; i++)
             plan->strides[i][0] = 1;
     }
+}
+
+void broadcast_plan_select(struct broadcast *plan, const struct shape *out,
+                           const struct shape *condition, const struct shape *t,
+                           const struct shape *e)
+{
+    struct shape values, seen;
+    shape_broadcast(t, e, &values);
+    seen = select_condition_shape(condition, &values);
+    broadcast_plan(plan, out, (const struct shape *const[]){&seen, t, e}, 3);
 }

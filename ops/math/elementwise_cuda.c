@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/outputs.h"
-#include "ops/math/results.h"
 
 /* ---- of one ---- */
 
@@ -101,16 +100,12 @@ static int select_run(struct kernel_call *call)
     struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
-    struct shape values, seen;
-    shape_broadcast(&t->shape, &e->shape, &values);
-    seen = select_condition_shape(&condition->shape, &values);
     struct cuda_select launch = {.element_bytes = (int)dtype_bytes(out->type),
                                  .condition = condition->data,
                                  .t = t->data,
                                  .e = e->data,
                                  .out = out->data};
-    broadcast_plan(&launch.walk, &out->shape,
-                   (const struct shape *const[]){&seen, &t->shape, &e->shape}, 3);
+    broadcast_plan_select(&launch.walk, &out->shape, &condition->shape, &t->shape, &e->shape);
     return cuda_launched(call, cuda_select(&launch, cuda_compute(call)));
 }
 

@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/kernel.h"
 #include "ops/math/broadcast_cpu.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/results.h"
 
 /* t_step, e_step: 1 if t, e advances, else 0. The condition always advances. */
 typedef void select_loop(int64_t n, const uint8_t *condition, const void *t, int t_step,
@@ -54,35 +53,16 @@ static const struct {
     {8, select_8, select_8_fill},
 };
 
-struct select_plan {
-    bool planned;
-    struct shape shape;
-    struct broadcast broadcast;
-};
-
-static bool select_plan(struct select_plan *plan, const struct shape *condition,
-                        const struct shape *t, const struct shape *e)
-{
-    struct shape values;
-    if (!shape_broadcast(t, e, &values))
-        return false;
-    struct shape as = select_condition_shape(condition, &values);
-    if (!shape_broadcast(&as, &values, &plan->shape))
-        return false;
-    broadcast_plan(&plan->broadcast, &plan->shape, (const struct shape *const[]){&as, t, e}, 3);
-    return plan->planned = true;
-}
-
 static int select_prepare(struct kernel_setup *setup)
 {
-    struct select_plan *plan = setup->state = mem_alloc(sizeof *plan);
     const struct node_output *in = setup->in_types;
-    if (shape_is_known(&in[0].shape) && shape_is_known(&in[1].shape) &&
-        shape_is_known(&in[2].shape) &&
-        !select_plan(plan, &in[0].shape, &in[1].shape, &in[2].shape))
-        return kernel_setup_fail(setup, "the condition does not fit the values");
-    for (int i = 1; plan->planned && i <= 2; i++)
-        kernel_offer_reuse(setup, i);
+    if (!setup->shapes_known)
+        return 0;
+    struct broadcast *broadcast = setup->state = mem_alloc(sizeof *broadcast);
+    broadcast_plan_select(broadcast, &setup->out_types[0].shape, &in[0].shape, &in[1].shape,
+                          &in[2].shape);
+    kernel_offer_reuse(setup, 1);
+    kernel_offer_reuse(setup, 2);
     return 0;
 }
 
@@ -122,27 +102,21 @@ static int select_body(void *context, int64_t begin, int64_t end)
 
 static int select_run(struct kernel_call *call)
 {
-    const struct select_plan *plan = call->state;
-    struct select_plan own;
-    if (!plan->planned) {
-        if (!select_plan(&own, &call->in[0]->shape, &call->in[1]->shape, &call->in[2]->shape))
-            return kernel_fail(call, "condition %s does not fit values %s and %s",
-                               shape_text(&call->in[0]->shape), shape_text(&call->in[1]->shape),
-                               shape_text(&call->in[2]->shape));
-        plan = &own;
-    }
-    struct tensor *out = kernel_alloc_output(call, 0, &plan->shape);
+    struct tensor *const *in = call->in, *out = result_outputs(call, 0, 0);
+    struct broadcast own;
     if (!out)
         return call->err->code;
-    struct select_work work = {.broadcast = &plan->broadcast,
-                               .condition = call->in[0]->data,
-                               .t = call->in[1]->data,
-                               .e = call->in[2]->data,
+    if (!call->shapes_known)
+        broadcast_plan_select(&own, &out->shape, &in[0]->shape, &in[1]->shape, &in[2]->shape);
+    struct select_work work = {.broadcast = call->shapes_known ? call->state : &own,
+                               .condition = in[0]->data,
+                               .t = in[1]->data,
+                               .e = in[2]->data,
                                .out = out->data,
                                .bytes = (int64_t)dtype_bytes(out->type)};
     while (loops[work.loop].bytes != (size_t)work.bytes)
         work.loop++;
-    parallel_for(call->threads, plan->broadcast.count, PARALLEL_GRAIN_MOVE, select_body, &work);
+    parallel_for(call->threads, work.broadcast->count, PARALLEL_GRAIN_MOVE, select_body, &work);
     return KERNEL_DONE;
 }
 

@@ -2,20 +2,38 @@
  *
  * The fused op that plans make from several element-wise ops (exec/plan/fuse.h).
  */
-#include "ops/math/results.h"
+#include "ops/math/fused.h"
+
 #include <inttypes.h>
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
+/* An op with only single-element operands has no elements to traverse. */
+static bool stands(const struct infer *infer, const int64_t *operands)
+{
+    for (int k = 0; k < FUSED_OPERANDS; k++)
+        if (operands[k] >= infer->n_in ||
+            (operands[k] >= 0 && shape_count(infer_shape(infer, (int)operands[k])) != 1))
+            return false;
+    return true;
+}
+
 static int fused_shape(struct infer *infer)
 {
-    infer->out[0] = *infer_shape(infer, 0);
+    struct shape *out = &infer->out[0];
+    *out = *infer_shape(infer, 0);
     for (int i = 1; i < infer->n_in; i++) {
-        struct shape so_far = infer->out[0];
-        if (!shape_broadcast(&so_far, infer_shape(infer, i), &infer->out[0]))
+        struct shape so_far = *out;
+        if (!shape_broadcast(&so_far, infer_shape(infer, i), out))
             return infer_fail(infer, "input %d is %s, those before %s", i,
                               shape_text(infer_shape(infer, i)), shape_text(&so_far));
+    }
+    for (int i = 0; i < infer->n_in; i++) {
+        const struct shape *in = infer_shape(infer, i);
+        if (shape_is_known(out) && shape_count(in) != 1 && !shape_compatible(in, out))
+            return infer_fail(infer, "input %d is %s, neither the output's %s nor a scalar", i,
+                              shape_text(in), shape_text(out));
     }
     const struct attr_value *ops = node_attr(infer->node, "ops");
     const struct attr_value *operands = node_attr(infer->node, "operands");
@@ -28,6 +46,9 @@ static int fused_shape(struct infer *infer)
             return infer_fail(infer, "operand %d of op %d is %" PRId64 ", which is not there",
                               i % FUSED_OPERANDS, i / FUSED_OPERANDS, operands->ints[i]);
     }
+    for (int i = 0; i < ops->n && shape_is_known(out) && shape_count(out) != 1; i++)
+        if (stands(infer, operands->ints + i * FUSED_OPERANDS))
+            return infer_fail(infer, "all operands of op %d are scalars", i);
     return 0;
 }
 
@@ -35,36 +56,6 @@ static void fused_cost(const struct cost_query *query, struct op_cost *cost)
 {
     cost_elements(query, cost);
     cost->operations *= node_attr(query->node, "ops")->n;
-}
-
-int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
-                       struct shape *out, struct error *err)
-{
-    *out = *in[0];
-    for (int i = 1; i < n_in; i++) {
-        struct shape so_far = *out;
-        if (!shape_broadcast(&so_far, in[i], out))
-            return error_set(err, ERR_DATA, "input %d is %s, those before %s", i, shape_text(in[i]),
-                             shape_text(&so_far));
-    }
-    for (int i = 0; i < n_in; i++)
-        if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
-            return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
-                             i, shape_text(in[i]), shape_text(out));
-    if (shape_count(out) == 1)
-        return 0;
-    /* An op with only single-element operands has no elements to traverse. */
-    for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
-        bool stands = true;
-        for (int k = 0; k < FUSED_OPERANDS; k++) {
-            int64_t from = operands->ints[i + k];
-            stands &= from < 0 || (from < n_in && shape_count(in[from]) == 1);
-        }
-        if (stands)
-            return error_set(err, ERR_DATA, "all operands of op %d are scalars",
-                             i / FUSED_OPERANDS);
-    }
-    return 0;
 }
 
 const struct op_def op_FusedElementwise = {

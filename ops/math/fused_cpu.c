@@ -5,8 +5,9 @@
  */
 #include "base/memory.h"
 #include "ops/math/elementwise_cpu.h"
+#include "ops/math/fused.h"
+#include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
-#include "ops/math/results.h"
 
 #define BLOCK_BYTES 2048
 #define REGISTERS_MAX 16 /* blocks that exist at once */
@@ -19,11 +20,8 @@ struct fused_step {
 };
 
 struct fused_state {
-    const struct attr_value *operands; /* the node's */
     int n_in, n_steps;
     int64_t grain;
-    bool planned; /* shapes were known in prepare: */
-    struct shape shape;
     struct fused_step steps[];
 };
 
@@ -32,12 +30,13 @@ struct fused_state {
 static int find_loops(struct kernel_setup *setup, struct fused_state *state)
 {
     const struct attr_value *ops = node_attr(setup->node, "ops");
+    const int64_t *operands = node_attr(setup->node, "operands")->ints;
     enum dtype type = setup->out_types[0].type;
     for (int i = 0; i < state->n_steps; i++) {
         struct fused_step *step = &state->steps[i];
         const struct unary_row *unary = unary_find(ops->strings[i], type);
         const struct binary_row *binary = binary_find(ops->strings[i], type);
-        bool is_unary = state->operands->ints[i * FUSED_OPERANDS + 1] < 0;
+        bool is_unary = operands[i * FUSED_OPERANDS + 1] < 0;
         step->unary = unary ? unary->loop : NULL;
         step->binary = binary ? binary->loop : NULL;
         if (is_unary ? !unary : !binary)
@@ -52,7 +51,7 @@ static int find_loops(struct kernel_setup *setup, struct fused_state *state)
 /* A loop may write in place, so a result may reuse the register of an operand. */
 static int assign_registers(struct kernel_setup *setup, struct fused_state *state)
 {
-    const struct attr_value *operands = state->operands;
+    const struct attr_value *operands = node_attr(setup->node, "operands");
     int busy_until[REGISTERS_MAX] = {0};
     int *last = mem_array((size_t)state->n_steps, sizeof *last);
     int code = 0;
@@ -88,27 +87,14 @@ static int fused_prepare(struct kernel_setup *setup)
     int n = node_attr(setup->node, "ops")->n;
     struct fused_state *state = mem_alloc(sizeof *state + (size_t)n * sizeof *state->steps);
     setup->state = state;
-    state->operands = node_attr(setup->node, "operands");
     state->n_in = setup->n_in;
     state->n_steps = n;
     state->grain = PARALLEL_GRAIN_MOVE;
     int code = find_loops(setup, state);
     if (!code)
         code = assign_registers(setup, state);
-    if (code || !setup->shapes_known)
-        return code;
-    /* Known shapes are checked once, not in every step. */
-    const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
-    for (int i = 0; i < setup->n_in; i++)
-        in[i] = &setup->in_types[i].shape;
-    code = fused_check_shapes(state->operands, in, setup->n_in, &state->shape, setup->err);
-    mem_free(in);
-    state->planned = true;
-    for (int i = 0; i < setup->n_in && setup->out[0].forward != FORWARD_REUSE; i++)
-        if (shape_equal(&setup->in_types[i].shape, &setup->out_types[0].shape)) {
-            setup->out[0].forward = FORWARD_REUSE;
-            setup->out[0].from = i;
-        }
+    for (int i = 0; !code && setup->shapes_known && i < setup->n_in; i++)
+        kernel_offer_reuse(setup, i);
     return code;
 }
 
@@ -166,24 +152,10 @@ static int fused_body(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static int shape_of_call(struct kernel_call *call, struct shape *shape)
-{
-    const struct fused_state *state = call->state;
-    const struct shape **in = kernel_temporary(call, (size_t)call->n_in * sizeof *in);
-    if (!in)
-        return call->err->code;
-    for (int i = 0; i < call->n_in; i++)
-        in[i] = &call->in[i]->shape;
-    return fused_check_shapes(state->operands, in, call->n_in, shape, call->err);
-}
-
 static int fused_run(struct kernel_call *call)
 {
     const struct fused_state *state = call->state;
-    struct shape shape = state->shape;
-    if (!state->planned && shape_of_call(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    struct tensor *out = result_outputs(call, 0, 0);
     if (!out)
         return call->err->code;
     struct fused_work work = {.state = state,

@@ -37,15 +37,4 @@ static inline struct tensor *arg_output(struct kernel_call *call, int *axis)
     return NULL;
 }
 
-/* ---- FusedElementwise, as its attributes describe it ---- */
-
-#define FUSED_OPERANDS 2 /* per op; -1: it has one operand less */
-
-/* Takes a node's attribute `operands`, and its inputs' shapes; sets the output's. ERR_DATA: an
- * input has neither that shape nor one element; or an op has only scalars although the output is
- * not one.
- */
-int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
-                       struct shape *out, struct error *err);
-
 #endif

@@ -5,7 +5,6 @@
  */
 #include "base/memory.h"
 #include "ops/array/args.h"
-#include "ops/array/reshape.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/math/outputs.h"
@@ -102,40 +101,21 @@ int prepare_axis(struct kernel_setup *setup)
 
 int run_pack(struct kernel_call *call)
 {
-    const struct shape *part = &call->in[0]->shape;
-    int64_t value = *(const int64_t *)call->state;
-    struct shape shape;
+    struct tensor *out = result_outputs(call, 0, 0);
     int axis;
-    if (reshape_insert(part, value, call->n_in, "axis", &shape, call->err))
-        return call->err->code;
-    for (int i = 1; i < call->n_in; i++)
-        if (!shape_equal(&call->in[i]->shape, part))
-            return kernel_fail(call, "values must have the same shape, not %s and %s",
-                               shape_text(part), shape_text(&call->in[i]->shape));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    shape_axis(value, shape.rank, &axis);
-    return join_parts(call, part_at(&shape, axis, out->type), out, 0, -1);
+    shape_axis(*(const int64_t *)call->state, out->shape.rank, &axis);
+    return join_parts(call, part_at(&out->shape, axis, out->type), out, 0, -1);
 }
 
 int run_unpack(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    struct shape shape = {.rank = in->shape.rank - 1};
-    int64_t value = *(const int64_t *)call->state;
     int axis;
-    if (!shape_axis(value, in->shape.rank, &axis))
-        return kernel_fail(call, "axis %" PRId64 " is outside [%d, %d)", value, -in->shape.rank,
-                           in->shape.rank);
-    if (in->shape.dims[axis] != call->n_out)
-        return kernel_fail(call, "dimension %d of %s is not num, which is %d", axis,
-                           shape_text(&in->shape), call->n_out);
-    for (int i = 0; i < shape.rank; i++)
-        shape.dims[i] = in->shape.dims[i < axis ? i : i + 1];
-    for (int i = 0; i < call->n_out; i++)
-        if (!kernel_alloc_output(call, i, &shape))
-            return call->err->code;
+    if (!result_outputs(call, 0, 0))
+        return call->err->code;
+    shape_axis(*(const int64_t *)call->state, in->shape.rank, &axis);
     struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = 1;
     return split_parts(call, p, in);

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
+#include "ops/math/outputs.h"
 
 static int onehot_run(struct kernel_call *call)
 {
     const struct tensor *indices = call->in[0];
-    struct shape shape;
+    struct tensor *out = result_outputs_sized(call, 1, 2);
     int at;
-    if (result_of_one_hot(call, *(const int64_t *)call->state, &shape, &at))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    int64_t depth = shape.dims[at], n = tensor_count(indices);
-    int64_t inner = shape_count_of(&shape, at + 1, shape.rank);
+    shape_axis(*(const int64_t *)call->state, out->shape.rank, &at);
+    int64_t depth = out->shape.dims[at], n = tensor_count(indices);
+    int64_t inner = shape_count_of(&out->shape, at + 1, out->shape.rank);
     size_t item = dtype_bytes(out->type);
     strided_fill(call, out, call->in[3]->data);
     for (int64_t i = 0; i < n; i++) {

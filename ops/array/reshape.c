@@ -84,31 +84,6 @@ int reshape_insert(const struct shape *in, int64_t axis, int64_t dim, const char
     return 0;
 }
 
-int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, struct shape *out,
-                    struct error *err)
-{
-    bool remove[SHAPE_RANK_MAX] = {false};
-    for (int k = 0; k < n_axes; k++) {
-        int at;
-        if (!shape_axis(axes[k], in->rank, &at))
-            return error_set(err, ERR_DATA, "dim %" PRId64 " is outside [%d, %d)", axes[k],
-                             -in->rank, in->rank);
-        if (in->dims[at] != 1 && in->dims[at] != SHAPE_UNKNOWN)
-            return error_set(err, ERR_DATA, "dimension %d of %s is not 1", at, shape_text(in));
-        remove[at] = true;
-    }
-    *out = SHAPE_SCALAR;
-    for (int i = 0; i < in->rank; i++) {
-        if (!n_axes && in->dims[i] == SHAPE_UNKNOWN) {
-            *out = SHAPE_ANY;
-            return 0;
-        }
-        if (n_axes ? !remove[i] : in->dims[i] != 1)
-            out->dims[out->rank++] = in->dims[i];
-    }
-    return 0;
-}
-
 int reshape_join(const struct shape *head, const struct shape *tail, int from, struct shape *out,
                  struct error *err)
 {
@@ -215,13 +190,30 @@ RESHAPED(ExpandDims, .inputs = "input: T, dim: Tdim", .attrs = "T: any, Tdim: in
          .detail = "dim lies in [-1-rank, rank]; -1 appends.", .flags = OP_VIEW,
          .value = infer_value_unchanged, .shape = expand_shape);
 
+/* Listed unknown dimensions count as 1. If none is listed and some are unknown, so is the rank. */
 static int squeeze_shape(struct infer *infer)
 {
     const struct attr_value *dims = node_attr(infer->node, "squeeze_dims");
     const struct shape *in = infer_shape(infer, 0);
+    bool remove[SHAPE_RANK_MAX] = {false};
     if (in->rank == SHAPE_UNKNOWN)
         return 0;
-    return reshape_squeeze(in, dims->ints, dims->n, &infer->out[0], infer->err);
+    for (int k = 0; k < dims->n; k++) {
+        int at;
+        if (!shape_axis(dims->ints[k], in->rank, &at))
+            return infer_fail(infer, "dim %" PRId64 " is outside [%d, %d)", dims->ints[k],
+                              -in->rank, in->rank);
+        if (in->dims[at] != 1 && in->dims[at] != SHAPE_UNKNOWN)
+            return infer_fail(infer, "dimension %d of %s is not 1", at, shape_text(in));
+        remove[at] = true;
+    }
+    if (!dims->n && !shape_is_known(in))
+        return 0;
+    infer->out[0] = SHAPE_SCALAR;
+    for (int i = 0; i < in->rank; i++)
+        if (dims->n ? !remove[i] : in->dims[i] != 1)
+            infer->out[0].dims[infer->out[0].rank++] = in->dims[i];
+    return 0;
 }
 
 RESHAPED(Squeeze, .inputs = "input: T", .attrs = "T: any, squeeze_dims: list(int) = []",

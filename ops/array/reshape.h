@@ -13,11 +13,6 @@
 int reshape_insert(const struct shape *in, int64_t axis, int64_t dim, const char *name,
                    struct shape *out, struct error *err);
 
-/* Removes the listed dimensions of 1, or all if none is listed; listed unknown dimensions count as
- * 1. If none is listed and some are unknown, the result's rank is unknown. */
-int reshape_squeeze(const struct shape *in, const int64_t *axes, int n_axes, struct shape *out,
-                    struct error *err);
-
 /* Joins the dimensions of `head` with those of `tail` from `from` on: rows of a tensor, by number.
  * An unknown rank gives an unknown rank. */
 int reshape_join(const struct shape *head, const struct shape *tail, int from, struct shape *out,

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of arguments shared by declarations and kernels of several devices, and the resulting
- * shapes. Each returns 0 or an error; of inputs that are not on the host only the shape is checked.
+ * What kernels of all devices check of rows by number, and make of them. Each function returns 0 or
+ * an error, unless it says otherwise.
  */
 #ifndef TF_OPS_ARRAY_RESULTS_H
 #define TF_OPS_ARRAY_RESULTS_H
 
 #include "exec/device/kernel.h"
-
-/* OneHot: the depth becomes dimension `at`. */
-int result_of_one_hot(struct kernel_call *call, int64_t axis, struct shape *shape, int *at);
 
 /* Checks an input on the host, and names the first index (int32 or int64) outside [0, n). */
 int rows_check(struct kernel_call *call, int input, int64_t n);

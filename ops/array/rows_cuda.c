@@ -5,7 +5,6 @@
 #include "ops/array/launchers_cuda.h"
 
 #include "base/memory.h"
-#include "ops/array/results.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/device/kernel_cuda.h"
@@ -77,16 +76,14 @@ const struct kernel_code kernel_cuda_unsorted_segment_sum = {.prepare = segments
 
 static int one_hot_run(struct kernel_call *call)
 {
-    struct shape shape;
+    struct tensor *out = result_outputs_sized(call, 1, 2);
     int at;
-    if (result_of_one_hot(call, *(const int64_t *)call->state, &shape, &at))
+    if (!out || !tensor_count(out))
         return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &shape);
-    if (!out)
-        return call->err->code;
+    shape_axis(*(const int64_t *)call->state, out->shape.rank, &at);
     struct cuda_one_hot launch = {.element_bytes = (int)dtype_bytes(out->type),
-                                  .depth = shape.dims[at],
-                                  .inner = shape_count_of(&shape, at + 1, shape.rank),
+                                  .depth = out->shape.dims[at],
+                                  .inner = shape_count_of(&out->shape, at + 1, out->shape.rank),
                                   .indices = indices_of(call->in[0]),
                                   .on = call->in[2]->data,
                                   .off = call->in[3]->data,

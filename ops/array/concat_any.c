@@ -73,18 +73,18 @@ static struct concat_part part_at(const struct shape *whole, int axis, enum dtyp
 int run_concat(struct kernel_call *call)
 {
     struct tensor *out = result_outputs(call, 0, 1);
-    int axis;
-    if (!out || args_axis(call, 0, "concat_dim", out->shape.rank, &axis))
+    if (!out)
         return call->err->code;
+    int axis = args_axis(call, 0, out->shape.rank);
     return join_parts(call, part_at(&out->shape, axis, out->type), out, 1, axis);
 }
 
 int run_split(struct kernel_call *call)
 {
     const struct tensor *in = call->in[1], *out = result_outputs(call, 0, 1);
-    int axis;
-    if (!out || args_axis(call, 0, "split_dim", in->shape.rank, &axis))
+    if (!out)
         return call->err->code;
+    int axis = args_axis(call, 0, in->shape.rank);
     struct concat_part p = part_at(&in->shape, axis, in->type);
     p.length = out->shape.dims[axis];
     return split_parts(call, p, in);

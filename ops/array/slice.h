@@ -22,7 +22,10 @@ struct strided_range {
 
 struct slice_masks slice_masks_of(const struct node *node);
 
-/* The request: n elements each in begin, end and strides, which are NULL if unknown. */
+#define SLICE_SPEC_MAX (2 * SHAPE_RANK_MAX)
+
+/* The request: n <= SLICE_SPEC_MAX elements each in begin, end and strides, which are NULL if
+ * unknown. */
 struct slice_spec {
     struct slice_masks masks;
     int n;

@@ -2,7 +2,6 @@
 #include "ops/array/slice.h"
 
 #include "base/memory.h"
-#include "ops/array/args.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/math/outputs.h"
@@ -59,8 +58,6 @@ int run_pad(struct kernel_call *call)
 
 /* ---- StridedSlice and its gradient ---- */
 
-#define SPEC_MAX (2 * SHAPE_RANK_MAX)
-
 int prepare_slice_masks(struct kernel_setup *setup)
 {
     struct slice_masks *masks = setup->state = mem_alloc(sizeof *masks);
@@ -68,18 +65,17 @@ int prepare_slice_masks(struct kernel_setup *setup)
     return 0;
 }
 
-/* Reads begin, end and strides (inputs 1 to 3) for a tensor of shape `in`. */
+/* Reads begin, end and strides (inputs 1 to 3), whose length was checked, for a tensor of shape
+ * `in`. */
 static int find_range(struct kernel_call *call, const struct shape *in, struct strided_range *range)
 {
-    int64_t begin[SPEC_MAX], end[SPEC_MAX], strides[SPEC_MAX];
-    int64_t n = tensor_count(call->in[1]);
-    if (n > SPEC_MAX)
-        return kernel_fail(call, "%" PRId64 " indices: at most %d are possible", n, SPEC_MAX);
-    if (args_vector(call, 1, "begin", (int)n, begin) || args_vector(call, 2, "end", (int)n, end) ||
-        args_vector(call, 3, "strides", (int)n, strides))
-        return call->err->code;
-    struct slice_spec spec = {*(const struct slice_masks *)call->state, (int)n, begin, end,
-                              strides};
+    int64_t values[3][SLICE_SPEC_MAX];
+    int n = (int)tensor_count(call->in[1]);
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < n; k++)
+            values[i][k] = tensor_get_int64(call->in[1 + i], k);
+    struct slice_spec spec = {*(const struct slice_masks *)call->state, n, values[0], values[1],
+                              values[2]};
     return slice_resolve_strided(in, &spec, range, call->err);
 }
 
@@ -101,10 +97,8 @@ int run_strided_slice(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     struct strided_range range;
     int64_t steps[SHAPE_RANK_MAX], dense[SHAPE_RANK_MAX];
-    if (find_range(call, &in->shape, &range))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &range.out);
-    if (!out)
+    struct tensor *out = result_outputs_sized(call, 1, 4);
+    if (!out || find_range(call, &in->shape, &range) || !tensor_count(out))
         return call->err->code;
     int64_t item = (int64_t)dtype_bytes(in->type);
     struct strided block = {.item_bytes = (size_t)item};
@@ -118,29 +112,20 @@ int run_strided_slice(struct kernel_call *call)
 int run_strided_slice_grad(struct kernel_call *call)
 {
     const struct tensor *dy = call->in[4];
-    struct shape shape;
     struct strided_range range;
     int64_t steps[SHAPE_RANK_MAX], dense[SHAPE_RANK_MAX];
-    int64_t n = tensor_count(call->in[0]);
-    if (n > SHAPE_RANK_MAX || args_vector(call, 0, "shape", (int)n, shape.dims))
-        return kernel_fail(call, "shape must be a vector of at most %d elements", SHAPE_RANK_MAX);
-    shape.rank = (int)n;
-    if (shape_count(&shape) < 0)
-        return kernel_fail(call, "shape %s is impossible", shape_text(&shape));
-    if (find_range(call, &shape, &range))
+    struct tensor *out = result_outputs_sized(call, 0, 1);
+    if (!out || find_range(call, &out->shape, &range))
         return call->err->code;
     if (!shape_equal(&range.out, &dy->shape))
         return kernel_fail(call, "dy is %s, but the slice is %s", shape_text(&dy->shape),
                            shape_text(&range.out));
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
     int result = strided_fill_bits(call, out, 0);
     if (result > 0 || !tensor_count(dy))
         return result;
     int64_t item = (int64_t)dtype_bytes(dy->type);
     struct strided block = {.item_bytes = (size_t)item};
-    int64_t offset = part_of(&range, &shape, item, steps);
+    int64_t offset = part_of(&range, &out->shape, item, steps);
     shape_strides(&range.count, dense);
     for (int i = 0; i < range.rank; i++)
         strided_add(&block, range.count.dims[i], steps[i], dense[i] * item);

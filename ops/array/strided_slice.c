@@ -143,8 +143,6 @@ int slice_resolve_strided(const struct shape *in, const struct slice_spec *spec,
 
 /* ---- declarations ---- */
 
-#define SPEC_MAX (2 * SHAPE_RANK_MAX)
-
 /* Finds the length of begin, end and strides, inputs first, first + 1, first + 2; -1: unknown. */
 static int spec_length(struct infer *infer, int first, int *n)
 {
@@ -158,9 +156,9 @@ static int spec_length(struct infer *infer, int first, int *n)
             continue;
         if (*n >= 0 && *n != s->dims[0])
             return infer_fail(infer, "begin, end and strides must be of the same length");
-        if (s->dims[0] > SPEC_MAX)
+        if (s->dims[0] > SLICE_SPEC_MAX)
             return infer_fail(infer, "%" PRId64 " indices: at most %d are possible", s->dims[0],
-                              SPEC_MAX);
+                              SLICE_SPEC_MAX);
         *n = (int)s->dims[0];
     }
     return 0;
@@ -187,7 +185,7 @@ static int strided_slice_shape(struct infer *infer)
     const struct shape *in = infer_shape(infer, 0);
     if (code || n < 0 || in->rank < 0)
         return code;
-    int64_t begin[SPEC_MAX], end[SPEC_MAX], strides[SPEC_MAX];
+    int64_t begin[SLICE_SPEC_MAX], end[SLICE_SPEC_MAX], strides[SLICE_SPEC_MAX];
     struct slice_spec spec = {slice_masks_of(infer->node), n, known(infer, 1, begin),
                               known(infer, 2, end), known(infer, 3, strides)};
     struct strided_range range;
@@ -251,8 +249,7 @@ STRIDED(StridedSlice, .inputs = "input: T, begin: Index, end: Index, strides: In
 static int strided_grad_shape(struct infer *infer)
 {
     int n, code = spec_length(infer, 1, &n);
-    infer_value_shape(infer, 0, &infer->out[0]);
-    return code ? code : infer_vector(infer, 0);
+    return code ? code : infer_dims(infer, 0, &infer->out[0]);
 }
 
 static void strided_grad_gradient(struct grad *g)

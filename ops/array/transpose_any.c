@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/array/args.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/math/outputs.h"

@@ -59,14 +59,11 @@ static int scan_prepare(struct kernel_setup *setup)
 static int scan_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    int axis;
-    if (args_axis(call, 1, "axis", x->shape.rank, &axis))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &x->shape);
-    if (!out)
+    struct tensor *out = result_outputs(call, 1, 2);
+    if (!out || !tensor_count(out))
         return call->err->code;
     struct cuda_scan launch = *(const struct cuda_scan *)call->state;
-    launch.lines = lines_along(&x->shape, axis);
+    launch.lines = lines_along(&x->shape, args_axis(call, 1, x->shape.rank));
     launch.x = x->data;
     launch.y = out->data;
     return cuda_launched(call, cuda_scan(&launch, cuda_compute(call)));

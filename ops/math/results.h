@@ -29,8 +29,9 @@ static inline struct tensor *arg_output(struct kernel_call *call, int *axis)
 {
     const struct shape *x = &call->in[0]->shape;
     struct tensor *out = result_outputs(call, 1, 2);
-    if (!out || args_axis(call, 1, "dimension", x->rank, axis))
+    if (!out)
         return NULL;
+    *axis = args_axis(call, 1, x->rank);
     if (x->dims[*axis] || !tensor_count(out))
         return out;
     kernel_fail(call, "dimension %d of %s has no elements", *axis, shape_text(x));

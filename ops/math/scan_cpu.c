@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/math/lines.h"
+#include "ops/math/outputs.h"
 
 /* Scans n rows of m <= LINES_TILE elements, `step` elements apart, negative in reverse. */
 typedef void scan_loop(int64_t n, int64_t step, int64_t m, const void *x, bool exclusive,
@@ -88,14 +89,11 @@ static int scan_prepare(struct kernel_setup *setup)
 static int scan_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    int axis;
-    if (args_axis(call, 1, "axis", x->shape.rank, &axis))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
+    struct tensor *out = result_outputs(call, 1, 2);
     if (!out)
         return call->err->code;
     struct scan_work work = *(const struct scan_work *)call->state;
-    work.lines = lines_along(&x->shape, axis);
+    work.lines = lines_along(&x->shape, args_axis(call, 1, x->shape.rank));
     work.x = x->data;
     work.out = out->data;
     lines_run(&work.lines, call->threads, scan_body, &work);

@@ -119,17 +119,16 @@ static void cholesky_gradient(struct grad *g)
     g->in[0] = build_binary(&g->b, "CholeskyGrad", grad_output(g, 0), g->out[0]);
 }
 
-static struct edge int64_scalar(struct build *b, int64_t value)
+/* Keeps so many diagonals below the main one and above; all of them if a number is negative. */
+static struct edge band_part(struct build *b, struct edge x, int lower, int upper)
 {
-    struct tensor t = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
-    return build_const(b, &t);
+    struct edge band[] = {x, build_scalar(b, INT64, lower), build_scalar(b, INT64, upper)};
+    return build_op(b, "MatrixBandPart", band, 3, NULL, 0);
 }
 
-/* Keeps all diagonals below the main one, or `lower` of them, and none above. */
-static struct edge lower_band(struct build *b, struct edge x, int64_t lower)
+static struct edge lower_band(struct build *b, struct edge x, int lower)
 {
-    struct edge band[] = {x, int64_scalar(b, lower), int64_scalar(b, 0)};
-    return build_op(b, "MatrixBandPart", band, 3, NULL, 0);
+    return band_part(b, x, lower, 0);
 }
 
 /* S = (s + s^T) / 2 with s = L^-T phi(L^T G) L^-1, where phi takes the lower triangle with half the
@@ -178,9 +177,7 @@ static void triangular_solve_gradient(struct grad *g)
     const struct attr attrs[] = {{"adjoint", attr_bool(!node_bool(g->node, "adjoint"))},
                                  {"lower", attr_bool(lower)}};
     solve_gradients(g, attrs, 2);
-    struct edge band[] = {g->in[0], int64_scalar(&g->b, lower ? -1 : 0),
-                          int64_scalar(&g->b, lower ? 0 : -1)};
-    g->in[0] = build_op(&g->b, "MatrixBandPart", band, 3, NULL, 0);
+    g->in[0] = band_part(&g->b, g->in[0], lower ? -1 : 0, lower ? 0 : -1);
 }
 
 static void band_gradient(struct grad *g)

@@ -196,9 +196,7 @@ static int run(struct kernel_call *call)
 {
     const struct linear_state *state = call->state;
     struct linear_sizes sizes;
-    if (linear_sizes_of(call, &sizes))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &sizes.result);
+    struct tensor *out = linear_output(call, &sizes);
     if (!out)
         return call->err->code;
     struct problem p = {.n = sizes.n,

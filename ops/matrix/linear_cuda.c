@@ -27,7 +27,7 @@ static void find_parts(const struct linear_form *form, const struct linear_sizes
     bool is_narrow = dtype_bytes(type) < wide;
     parts[PART_A] = is_narrow ? a : 0;
     parts[PART_B] = is_narrow ? b : 0;
-    parts[PART_OUT] = is_narrow ? (size_t)shape_count(&sizes->result) * wide : 0;
+    parts[PART_OUT] = is_narrow ? (size_t)sizes->results * wide : 0;
     parts[PART_FACTORS] = form->has_factors ? a : 0;
     parts[PART_MORE] = form->has_more ? b : 0;
     parts[PART_PIVOTS] = form->solver && form->kind == CUDA_LU ? rows * sizeof(int32_t) : 0;
@@ -140,10 +140,8 @@ static int run(struct kernel_call *call)
                              .flags = plan->flags,
                              .a = call->in[0]->data,
                              .b = call->n_in > 1 ? call->in[1]->data : NULL};
-    if (linear_sizes_of(call, &job.sizes))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_nonempty(call, 0, &job.sizes.result);
-    if (!out)
+    struct tensor *out = linear_output(call, &job.sizes);
+    if (!out || !tensor_count(out))
         return call->err->code;
     job.type = out->type == FLOAT64 ? CUDA_FLOAT64 : CUDA_FLOAT32;
     job.out = out->data;

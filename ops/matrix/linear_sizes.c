@@ -31,18 +31,16 @@ bool linear_sizes_for(const struct shape *a, const struct shape *b, const struct
     *sizes = (struct linear_sizes){.n = (int)n,
                                    .columns = (int)columns,
                                    .matrices = shape_count_of(a, 0, a->rank - 2),
-                                   .result = *result};
+                                   .results = shape_count(result)};
     return true;
 }
 
-int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes)
+struct tensor *linear_output(struct kernel_call *call, struct linear_sizes *sizes)
 {
     const struct shape *a = &call->in[0]->shape, *b = call->n_in > 1 ? &call->in[1]->shape : NULL;
-    struct shape result;
-    if (result_shapes(call, 0, 0, &result))
-        return call->err->code;
-    if (!linear_sizes_for(a, b, &result, sizes))
-        return kernel_fail(call, "matrices %s are too large",
-                           shape_text(has_too_many_rows(a) ? a : b));
-    return 0;
+    struct tensor *out = result_outputs(call, 0, 0);
+    if (!out || linear_sizes_for(a, b, &out->shape, sizes))
+        return out;
+    kernel_fail(call, "matrices %s are too large", shape_text(has_too_many_rows(a) ? a : b));
+    return NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the kernels of linear algebra on all devices: the sizes of a problem, and the checks
- * that shape inference could not make.
+ * Shared by the kernels of linear algebra on all devices: the sizes of a problem.
  */
 #ifndef TF_OPS_MATRIX_LINEAR_SIZES_H
 #define TF_OPS_MATRIX_LINEAR_SIZES_H
@@ -13,9 +12,8 @@ struct linear_flags {
 };
 
 struct linear_sizes {
-    int n, columns; /* of each matrix; of the second operand, 0 without one */
-    int64_t matrices;
-    struct shape result;
+    int n, columns;            /* of each matrix; of the second operand, 0 without one */
+    int64_t matrices, results; /* results: elements of the output */
 };
 
 struct linear_flags linear_flags_of(const struct node *node);
@@ -25,8 +23,8 @@ struct linear_flags linear_flags_of(const struct node *node);
 bool linear_sizes_for(const struct shape *a, const struct shape *b, const struct shape *result,
                       struct linear_sizes *sizes);
 
-/* Finds the sizes of the call's one or two inputs; ERR_DATA if they do not fit, or are too large.
- * */
-int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes);
+/* Makes the output, and finds the sizes of the call's one or two inputs. NULL with call->err set:
+ * they do not fit, or are too large. */
+struct tensor *linear_output(struct kernel_call *call, struct linear_sizes *sizes);
 
 #endif

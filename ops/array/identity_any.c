@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels whose output is their input's memory.
+ * Kernels whose output is their input's memory, perhaps seen with another shape.
  */
-#include "exec/device/kernel.h"
+#include "ops/math/outputs.h"
 
 static int alias_run(struct kernel_call *call)
 {
@@ -19,5 +19,17 @@ static int default_run(struct kernel_call *call)
     return alias_run(call);
 }
 
+/* Of Reshape, ExpandDims and Squeeze. */
+static int reshape_run(struct kernel_call *call)
+{
+    struct shape shape;
+    if (result_shapes(call, 1, call->n_in, &shape) || !kernel_alias_output(call, 0, 0, &shape))
+        return call->err->code;
+    return KERNEL_DONE;
+}
+
 const struct kernel_code kernel_identity = {.prepare = kernel_prepare_alias, .run = alias_run};
 const struct kernel_code kernel_default = {.prepare = kernel_prepare_alias, .run = default_run};
+const struct kernel_code kernel_reshape = {.prepare = kernel_prepare_alias, .run = reshape_run};
+const struct kernel_code kernel_expand_dims = {.prepare = kernel_prepare_alias, .run = reshape_run};
+const struct kernel_code kernel_squeeze = {.prepare = kernel_prepare_alias, .run = reshape_run};

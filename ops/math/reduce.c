@@ -10,6 +10,9 @@
 int reduce_axes(const struct tensor *indices, int rank, unsigned *axes, struct error *err)
 {
     *axes = 0;
+    if (indices->shape.rank > 1)
+        return error_set(err, ERR_DATA, "reduction_indices must be a scalar or a vector, not %s",
+                         shape_text(&indices->shape));
     for (int64_t i = 0; i < tensor_count(indices); i++) {
         int axis;
         int64_t value = tensor_get_int64(indices, i);

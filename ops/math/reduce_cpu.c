@@ -236,9 +236,6 @@ static int reduce_run(struct kernel_call *call)
                                                                       : call->err->code;
     if (state->planned)
         return execute(call, state, &state->reduction);
-    if (call->in[1]->shape.rank > 1)
-        return kernel_fail(call, "reduction_indices must be a scalar or a vector, not %s",
-                           shape_text(&call->in[1]->shape));
     if (reduce_axes(call->in[1], input->rank, &axes, call->err))
         return call->err->code;
     reduction_plan(&own, input, axes, state->keep_dims);

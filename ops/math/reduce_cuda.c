@@ -68,9 +68,6 @@ static int reduce_run(struct kernel_call *call)
     const struct tensor *x = call->in[0], *indices = call->in[1];
     struct cuda_reduce launch;
     unsigned axes;
-    if (indices->shape.rank > 1)
-        return kernel_fail(call, "reduction_indices must be a scalar or a vector, not %s",
-                           shape_text(&indices->shape));
     if (reduce_axes(indices, x->shape.rank, &axes, call->err))
         return call->err->code;
     struct shape shape = reduce_shape(&x->shape, axes, state->keep_dims);

@@ -6,10 +6,8 @@
  * is shape * (1 - m) + m and the repeats are shape * m + (1 - m).
  */
 #include "ops/math/reduce_grad.h"
-#include "base/memory.h"
 #include "graph/infer.h"
 #include "ops/math/gradients.h"
-#include "ops/math/results.h"
 
 struct reduction_shapes {
     struct edge kept;    /* the result's shape with keep_dims, an int32 vector */
@@ -23,11 +21,8 @@ static struct edge int_scalar(struct build *b, int value)
 
 static bool static_axes(struct grad *g, unsigned *axes)
 {
-    const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
-    const struct tensor *indices = graph_constant(g->b.graph, grad_input(g, 1));
-    struct error ignored = ERROR_INIT;
-    return indices && shape->rank != SHAPE_UNKNOWN &&
-           !reduce_axes(indices, shape->rank, axes, &ignored);
+    int rank = build_shape(&g->b, grad_input(g, 0))->rank;
+    return rank >= 0 && graph_constant_axes(g->b.graph, grad_input(g, 1), rank, axes);
 }
 
 /* Builds m of the comment at the top. */

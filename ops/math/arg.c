@@ -4,7 +4,6 @@
  */
 #include "graph/infer.h"
 #include "graph/op_cost.h"
-#include "ops/lacking.h"
 
 static int arg_shape(struct infer *infer)
 {

@@ -107,4 +107,6 @@
     X(LogicalOr, logical_or, x | y)
 /* clang-format on */
 
+#define FUSED_OPERANDS 2 /* of FusedElementwise, for each op; -1: it has one operand */
+
 #endif

@@ -2,12 +2,11 @@
  *
  * The fused op that plans make from several element-wise ops (exec/plan/fuse.h).
  */
-#include "ops/math/fused.h"
-
 #include <inttypes.h>
 
 #include "graph/infer.h"
 #include "graph/op_cost.h"
+#include "ops/math/elementwise_ops.h"
 
 /* An op with only single-element operands has no elements to traverse. */
 static bool stands(const struct infer *infer, const int64_t *operands)

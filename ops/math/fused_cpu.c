@@ -5,7 +5,6 @@
  */
 #include "base/memory.h"
 #include "ops/math/elementwise_cpu.h"
-#include "ops/math/fused.h"
 #include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 

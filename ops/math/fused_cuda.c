@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/fused.h"
+#include "ops/math/elementwise_ops.h"
 #include "ops/math/outputs.h"
 
 static int prepare(struct kernel_setup *setup)

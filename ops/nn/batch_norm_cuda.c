@@ -23,7 +23,7 @@ static void describe(const struct norm *norm, enum dtype type, const struct shap
     const int64_t *dims = image->dims;
     *launch = (struct cuda_batch_norm){.type = cuda_type_of(type),
                                        .outer = norm->nchw ? dims[0] : dims[0] * dims[1] * dims[2],
-                                       .channels = norm_channels(norm, image),
+                                       .channels = dims[norm->nchw ? 1 : 3],
                                        .inner = norm->nchw ? dims[2] * dims[3] : 1,
                                        .training = norm->training,
                                        .epsilon = norm->epsilon};
@@ -84,12 +84,10 @@ static int prepare(struct kernel_setup *setup)
     struct cuda_norm_state *state = setup->state = mem_alloc(sizeof *state);
     struct cuda_batch_norm launch;
     norm_init(&state->norm, setup->node);
-    if (!shape_is_known(&x->shape) || x->shape.rank != 4)
+    if (!setup->shapes_known)
         return 0;
     describe(&state->norm, x->type, &x->shape, &launch);
     setup->scratch_bytes = scratch_for(&launch);
-    if (!setup->shapes_known)
-        return 0;
     /* cuDNN has no gradient for given statistics, no variance of one position, and 32-bit vectors
      * with 16-bit images. */
     struct cuda_dnn_op op = {.kind = backward               ? CUDA_DNN_NORM_GRAD

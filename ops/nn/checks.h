@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of neural networks on all devices read from their nodes and check of their
- * inputs, and how they make outputs. Each check returns 0 or ERR_DATA.
+ * What the kernels of neural networks on all devices read from their nodes, and how they make
+ * outputs.
  */
 #ifndef TF_OPS_NN_CHECKS_H
 #define TF_OPS_NN_CHECKS_H
@@ -28,9 +28,6 @@ struct norm {
 };
 
 void norm_init(struct norm *norm, const struct node *node);
-
-/* Returns the channels of an image that was checked. */
-int64_t norm_channels(const struct norm *norm, const struct shape *image);
 
 /* ---- TopKV2 and InTopK ---- */
 

@@ -24,11 +24,6 @@ void norm_init(struct norm *norm, const struct node *node)
     norm->nchw = format_is_nchw(node);
 }
 
-int64_t norm_channels(const struct norm *norm, const struct shape *image)
-{
-    return image->dims[norm->nchw ? 1 : 3];
-}
-
 /* ---- TopKV2 and InTopK ---- */
 
 struct tensor *top_k_outputs(struct kernel_call *call)

@@ -51,7 +51,7 @@ static int lrn_prepare(struct kernel_setup *setup)
     const struct node_output *in = &setup->in_types[0];
     struct cuda_lrn_state *state = setup->state = mem_alloc(sizeof *state);
     lrn_init(&state->lrn, setup->node);
-    if (setup->n_in == 3 || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
+    if (setup->n_in == 3 || !setup->shapes_known || !shape_count(&in->shape))
         return 0;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
     if (launch.radius < 0 || launch.radius > (DNN_NEIGHBOURS - 1) / 2)

@@ -28,7 +28,7 @@ static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda
 static int choose(struct kernel_setup *setup, struct cuda_softmax_state *state)
 {
     const struct node_output *x = &setup->in_types[0];
-    if (!setup->shapes_known || !x->shape.rank || !shape_count(&x->shape))
+    if (!setup->shapes_known || !shape_count(&x->shape))
         return 0;
     struct cuda_softmax launch = {
         .form = state->form, .type = cuda_type_of(x->type), .n = x->shape.dims[x->shape.rank - 1]};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/array/build.h"
 
-#include "base/memory.h"
-
 struct edge array_ints(struct build *b, enum dtype type, const int64_t *values, int n)
 {
     if (type != INT64)

@@ -2,8 +2,6 @@
  *
  * Distributing rows over tensors by number, and merging them again.
  */
-#include <inttypes.h>
-
 #include "base/memory.h"
 #include "graph/op_cost.h"
 #include "ops/array/build.h"

@@ -2,7 +2,6 @@
  *
  * Fill, ZerosLike, OnesLike.
  */
-#include "ops/array/reshape.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/math/outputs.h"

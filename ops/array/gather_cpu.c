@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/memory.h"
 #include "ops/array/results.h"
 #include "ops/array/rows.h"
 #include "ops/math/outputs.h"

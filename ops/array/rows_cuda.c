@@ -4,7 +4,6 @@
  */
 #include "ops/array/launchers_cuda.h"
 
-#include "base/memory.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_kernels.h"
 #include "ops/device/kernel_cuda.h"

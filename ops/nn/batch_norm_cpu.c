@@ -7,7 +7,6 @@
  * dx = scale r (g - mean(g) - xc r^2 mean(g xc)); else dx = scale r g.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "ops/math/outputs.h"

@@ -5,8 +5,6 @@
  */
 #include "ops/nn/bias_cpu.h"
 
-#include <string.h>
-
 #include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/format.h"

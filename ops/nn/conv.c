@@ -6,7 +6,6 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
-#include "ops/lacking.h"
 #include "ops/nn/conv_shapes.h"
 #include "ops/nn/format.h"
 #include "pass/gradient/grad.h"

@@ -4,7 +4,6 @@
  * depend neither on the instruction set nor on the team.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "exec/device/step_block.h"

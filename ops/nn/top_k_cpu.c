@@ -3,7 +3,6 @@
  * Per row, a heap of the k best so far, with the worst on top, is then emptied from the worst on.
  */
 #include <math.h>
-#include <string.h>
 
 #include "ops/math/outputs.h"
 #include "ops/math/parallel_cpu.h"

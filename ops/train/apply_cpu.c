@@ -48,25 +48,20 @@ static const struct apply_row rules[] = {RULES(ROW)};
 
 struct apply {
     update_loop *loop;
-    struct apply_inputs form; /* of one variable, or: */
-    struct apply_batch batch; /* of several, or of one by a product: */
-    struct product_flags flags;
+    struct apply_inputs inputs;
+    struct product_flags flags; /* of a gradient that is a product */
 };
-
-static int choose_loop(struct kernel_setup *setup, const char *op)
-{
-    const struct apply_row *rule = FORM_FIND_OP(setup, op, rules);
-    if (!rule)
-        return setup->err->code;
-    struct apply *state = setup->state = mem_alloc(sizeof *state);
-    state->loop = setup->in_types[0].type == FLOAT64 ? rule->float64 : rule->float32;
-    return 0;
-}
 
 static int prepare(struct kernel_setup *setup)
 {
-    int code = choose_loop(setup, setup->node->op->def->name);
-    return code ? code : apply_find_inputs(setup, &((struct apply *)setup->state)->form);
+    struct apply *state = setup->state = mem_alloc(sizeof *state);
+    if (apply_find_inputs(setup, &state->inputs))
+        return setup->err->code;
+    const struct apply_row *rule = FORM_FIND_OP(setup, state->inputs.rule, rules);
+    if (!rule)
+        return setup->err->code;
+    state->loop = setup->in_types[0].type == FLOAT64 ? rule->float64 : rule->float32;
+    return 0;
 }
 
 struct apply_work {
@@ -156,30 +151,6 @@ static parallel_body *body_of(const struct apply_work *part)
                                                 : run_part;
 }
 
-static int run(struct kernel_call *call)
-{
-    const struct apply *state = call->state;
-    struct apply_arguments update;
-    if (apply_collect(call, &state->form, &update))
-        return call->err->code;
-    struct apply_work part = {&update, state->loop, call->in[0]->type};
-    parallel_for(call->threads, update.n, PARALLEL_GRAIN_MOVE, body_of(&part), &part);
-    return apply_finish(call, KERNEL_DONE);
-}
-
-const struct kernel_code kernel_apply = {.prepare = prepare, .run = run};
-
-/* ---- of several variables ---- */
-
-static int prepare_fused(struct kernel_setup *setup)
-{
-    struct apply_batch batch = apply_batch_of(setup->node);
-    if (choose_loop(setup, batch.rule))
-        return setup->err->code;
-    ((struct apply *)setup->state)->batch = batch;
-    return 0;
-}
-
 /* Several variables, whose elements are numbered consecutively. */
 struct joined_work {
     struct apply_work part;
@@ -187,7 +158,7 @@ struct joined_work {
     int n;
 };
 
-static int run_fused_part(void *context, int64_t begin, int64_t end)
+static int run_joined_part(void *context, int64_t begin, int64_t end)
 {
     const struct joined_work *work = context;
     struct apply_work part = work->part;
@@ -202,27 +173,28 @@ static int run_fused_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static int run_fused(struct kernel_call *call)
+static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
     struct apply_arguments updates[APPLY_BATCH_MAX];
-    int n = state->batch.n;
-    if (apply_batch_open(call, &state->batch))
+    int n = state->inputs.n;
+    if (apply_open(call, &state->inputs))
         return call->err->code;
     for (int first = 0; first < n; first += APPLY_BATCH_MAX) {
         struct joined_work work = {{NULL, state->loop, call->in[0]->type},
                                    updates,
                                    n - first < APPLY_BATCH_MAX ? n - first : APPLY_BATCH_MAX};
         int64_t all = 0;
-        apply_batch_collect(call, &state->batch, first, work.n, updates);
+        apply_collect(call, &state->inputs, first, work.n, updates);
         for (int i = 0; i < work.n; i++)
             all += updates[i].n;
-        parallel_for(call->threads, all, PARALLEL_GRAIN_MOVE, run_fused_part, &work);
+        parallel_for(call->threads, all, PARALLEL_GRAIN_MOVE, run_joined_part, &work);
     }
-    return apply_batch_finish(call, KERNEL_DONE);
+    return apply_finish(call, KERNEL_DONE);
 }
 
-const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = run_fused};
+const struct kernel_code kernel_apply = {.prepare = prepare, .run = run};
+const struct kernel_code kernel_fused_apply = {.prepare = prepare, .run = run};
 
 /* ---- by a gradient that is a product ---- */
 
@@ -233,7 +205,7 @@ const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = 
 
 static int prepare_product(struct kernel_setup *setup)
 {
-    if (prepare_fused(setup))
+    if (prepare(setup))
         return setup->err->code;
     ((struct apply *)setup->state)->flags =
         product_flags_of(setup->node, "transpose_a", "transpose_b");
@@ -304,11 +276,11 @@ static int run_product(struct kernel_call *call)
     struct apply_arguments update;
     int left = call->n_in - 2, code = KERNEL_DONE;
     if ((!call->shapes_known && result_shapes(call, 0, 0, &shape)) ||
-        apply_batch_open(call, &state->batch))
+        apply_open(call, &state->inputs))
         return call->err->code;
     struct product_sizes sizes =
         product_sizes_of(&state->flags, &call->in[left]->shape, &call->in[left + 1]->shape);
-    apply_batch_collect(call, &state->batch, 0, 1, &update);
+    apply_collect(call, &state->inputs, 0, 1, &update);
     struct gemm product = {.type = call->in[0]->type,
                            .transpose_a = state->flags.transpose_a,
                            .transpose_b = state->flags.transpose_b,

@@ -67,18 +67,6 @@ static int64_t find_all(const struct hits *hits)
     return n;
 }
 
-static const struct sampled_place *sort_places(struct kernel_call *call, int64_t n)
-{
-    const int64_t *classes = call->in[1]->data;
-    struct sampled_place *sorted = kernel_temporary(call, (size_t)(n + 1) * sizeof *sorted);
-    if (!sorted)
-        return NULL;
-    for (int64_t i = 0; i < n; i++)
-        sorted[i] = (struct sampled_place){classes[i], i};
-    qsort(sorted, (size_t)n, sizeof *sorted, compare);
-    return sorted;
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     int64_t *n_true = setup->state = mem_alloc(sizeof *n_true);
@@ -104,9 +92,14 @@ static int run(struct kernel_call *call)
                         .n_rows = classes->dims[0],
                         .n_true = n_true,
                         .n_sampled = sampled->dims[0]};
-    hits.sampled = sort_places(call, hits.n_sampled);
-    if (!hits.sampled)
+    size_t n = (size_t)hits.n_sampled;
+    struct sampled_place *sorted = kernel_temporary(call, (n + 1) * sizeof *sorted);
+    if (!sorted)
         return call->err->code;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (struct sampled_place){((const int64_t *)call->in[1]->data)[i], (int64_t)i};
+    qsort(sorted, n, sizeof *sorted, compare);
+    hits.sampled = sorted;
     struct shape shape = shape_vector(find_all(&hits));
     struct tensor *rows = kernel_alloc_output(call, 0, &shape);
     struct tensor *places = rows ? kernel_alloc_output(call, 1, &shape) : NULL;

@@ -17,7 +17,7 @@ double unigram_weight(const struct node *node, int64_t id);
 
 /* ---- all samplers ---- */
 
-/* The state of a sampler. random_stream (ops/random/stream.h) reads the seeds, its first member. */
+/* The state of a sampler. random_stream reads the seeds, its first member. */
 struct candidate_sampler {
     struct random_seeds seeds;
     int64_t num_true, num_sampled, range_max;
@@ -26,7 +26,10 @@ struct candidate_sampler {
 };
 
 /* Makes the state, with room for that many sums. */
-struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t n_sums);
+struct candidate_sampler *candidate_new(struct kernel_setup *setup, int64_t n_sums);
+
+/* prepare, for a state without sums. */
+int candidate_prepare(struct kernel_setup *setup);
 
 /* How classes are drawn; `context` is data of this call. */
 struct candidate_law {

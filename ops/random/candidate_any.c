@@ -10,7 +10,6 @@
 #include "ops/array/results.h"
 #include "ops/random/candidate.h"
 #include "ops/random/distribution.h"
-#include "ops/random/stream.h"
 
 /* Drawing distinct classes is given up after so many tries, or so many per class if that is more.
  * With the log-uniform distribution all R classes come up in about R ln(R)^2 tries, and ln(2^63)^2
@@ -18,7 +17,7 @@
 #define TRIES_LEAST (INT64_C(1) << 24)
 #define TRIES_PER_CLASS 4096
 
-struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t n_sums)
+struct candidate_sampler *candidate_new(struct kernel_setup *setup, int64_t n_sums)
 {
     struct candidate_sampler *sampler =
         mem_alloc(sizeof *sampler + (size_t)n_sums * sizeof *sampler->sums);
@@ -32,6 +31,12 @@ struct candidate_sampler *candidate_prepare(struct kernel_setup *setup, int64_t 
                                           .unique = node_bool(node, "unique")};
     setup->state = sampler;
     return sampler;
+}
+
+int candidate_prepare(struct kernel_setup *setup)
+{
+    candidate_new(setup, 0);
+    return 0;
 }
 
 /* ---- the classes drawn so far ---- */
@@ -78,7 +83,7 @@ static int64_t draw(struct kernel_call *call, const struct candidate_law *law, i
     }
     for (; filled < n && tries < most; tries++) {
         uint32_t words[2];
-        random_words(&stream, tries, words);
+        philox_words(&stream, tries, words);
         int64_t class = law->draw(law, words);
         if (!sampler->unique || seen_add(&seen, class))
             classes[filled++] = class;
@@ -142,16 +147,10 @@ int candidate_sample(struct kernel_call *call, int input, const struct candidate
     return 0;
 }
 
-static int prepare(struct kernel_setup *setup)
-{
-    candidate_prepare(setup, 0);
-    return 0;
-}
-
 static int sample_by(struct kernel_call *call, struct candidate_law law)
 {
     law.range = ((const struct candidate_sampler *)call->state)->range_max;
-    return candidate_sample(call, 0, &law) ? call->err->code : KERNEL_DONE;
+    return candidate_sample(call, 0, &law);
 }
 
 /* ---- uniform ---- */
@@ -172,7 +171,8 @@ static int uniform_run(struct kernel_call *call)
     return sample_by(call, (struct candidate_law){uniform_draw, uniform_probability, 0, NULL});
 }
 
-const struct kernel_code kernel_uniform_candidates = {.prepare = prepare, .run = uniform_run};
+const struct kernel_code kernel_uniform_candidates = {.prepare = candidate_prepare,
+                                                      .run = uniform_run};
 
 /* ---- log-uniform ---- */
 
@@ -195,7 +195,7 @@ static int log_uniform_run(struct kernel_call *call)
                      (struct candidate_law){log_uniform_draw, log_uniform_probability, 0, NULL});
 }
 
-const struct kernel_code kernel_log_uniform_candidates = {.prepare = prepare,
+const struct kernel_code kernel_log_uniform_candidates = {.prepare = candidate_prepare,
                                                           .run = log_uniform_run};
 
 /* ---- all ---- */
@@ -215,4 +215,4 @@ static int all_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_all_candidates = {.prepare = prepare, .run = all_run};
+const struct kernel_code kernel_all_candidates = {.prepare = candidate_prepare, .run = all_run};

@@ -9,7 +9,6 @@
 #include "exec/device/step_block.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
-#include "ops/random/stream.h"
 
 /* ---- RandomShuffle ---- */
 
@@ -32,7 +31,7 @@ static int shuffle_run(struct kernel_call *call)
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
-        random_words(&stream, i, words);
+        philox_words(&stream, i, words);
         int64_t k = (int64_t)uniform_integer(words, (uint64_t)i + 1), kept = order[i];
         order[i] = order[k];
         order[k] = kept;
@@ -71,7 +70,7 @@ static int multinomial_run(struct kernel_call *call)
             return kernel_fault(call, &(struct fault){.code = FAULT_CLASSES, .at = row});
         for (int64_t s = 0; s < n_samples; s++) {
             uint32_t words[2];
-            random_words(&stream, row * n_samples + s, words);
+            philox_words(&stream, row * n_samples + s, words);
             classes[row * n_samples + s] = random_class(sums, n, words);
         }
     }

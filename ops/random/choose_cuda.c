@@ -4,7 +4,6 @@
  */
 #include "ops/random/launchers_cuda.h"
 
-#include "base/memory.h"
 #include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/random/draw.h"
@@ -12,10 +11,8 @@
 
 static int prepare(struct kernel_setup *setup, size_t scratch)
 {
-    struct random_seeds *seeds = setup->state = mem_alloc(sizeof *seeds);
-    *seeds = random_seeds_of(setup->node);
     setup->scratch_bytes = scratch;
-    return 0;
+    return random_prepare(setup);
 }
 
 /* ---- RandomShuffle ---- */

@@ -10,15 +10,6 @@
 
 #include "ops/random/stream_cuda.cuh"
 
-/* Returns the i-th 64-bit number of a stream. */
-DEVICE_INLINE void words_at(const struct philox_stream *stream, int64_t i, uint32_t words[2])
-{
-    uint32_t block[4];
-    philox_block(stream, static_cast<uint64_t>(i) / 2, block);
-    words[0] = block[2 * (i % 2)];
-    words[1] = block[2 * (i % 2) + 1];
-}
-
 /* ---- an order ---- */
 
 static __global__ void draw_places(const struct cuda_shuffle call)
@@ -26,7 +17,7 @@ static __global__ void draw_places(const struct cuda_shuffle call)
     const struct philox_stream stream = stream_of(call.place);
     for (int64_t i = thread_index(); i < call.n; i += thread_count()) {
         uint32_t words[2];
-        words_at(&stream, i, words);
+        philox_words(&stream, i, words);
         call.order[i] = i;
         call.scratch[i] =
             static_cast<int64_t>(uniform_integer(words, static_cast<uint64_t>(i) + 1));
@@ -104,7 +95,7 @@ static __global__ void choose_classes(const struct cuda_multinomial call)
     for (int64_t i = thread_index(); i < call.rows * call.samples; i += thread_count()) {
         const double *sums = call.scratch + i / call.samples * call.classes;
         uint32_t words[2];
-        words_at(&stream, i, words);
+        philox_words(&stream, i, words);
         call.out[i] = random_class(sums, call.classes, words);
     }
 }

@@ -6,6 +6,7 @@
 #define TF_OPS_RANDOM_DRAW_H
 
 #include "exec/device/kernel.h"
+#include "ops/random/philox.h"
 
 /* The state of a random kernel; offset: the number of the first element, nonzero in a slice of a
  * larger tensor; alike: all replicas draw what the first one does. */
@@ -19,6 +20,9 @@ struct random_seeds random_seeds_of(const struct node *node);
 
 /* prepare: stores the node's seeds as state. */
 int random_prepare(struct kernel_setup *setup);
+
+/* The node's stream in this execution, on the host; seeds are the first member of the state. */
+struct philox_stream random_stream(const struct kernel_call *call);
 
 /* Makes output 0, of the shape in input 0; NULL with call->err set. */
 struct tensor *random_output(struct kernel_call *call);

@@ -90,7 +90,7 @@ static void fetched(struct event_waiter *waiter, const struct error *failure)
 
 static int prepare(struct kernel_setup *setup)
 {
-    candidate_prepare(setup, 0);
+    candidate_new(setup, 0);
     if (!setup->device->is_host)
         setup->scratch_bytes = sizeof(struct fault);
     return 0;

@@ -95,6 +95,15 @@ RANDOM_FUNCTION void philox_block(const struct philox_stream *stream, uint64_t j
     philox(stream->key, counter, out);
 }
 
+/* Computes the i-th 64-bit number of a stream: its words 2i and 2i + 1. */
+RANDOM_FUNCTION void philox_words(const struct philox_stream *stream, int64_t i, uint32_t words[2])
+{
+    uint32_t block[4];
+    philox_block(stream, (uint64_t)i / 2, block);
+    words[0] = block[2 * (i % 2)];
+    words[1] = block[2 * (i % 2) + 1];
+}
+
 /* Computes blocks j to j + PHILOX_LANES - 1: the same as philox_block for each. */
 RANDOM_FUNCTION void philox_blocks(const struct philox_stream *stream, uint64_t j,
                                    uint32_t out[PHILOX_WORDS])

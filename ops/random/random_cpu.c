@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
+#include "ops/math/parallel_cpu.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
-#include "ops/random/stream.h"
 #include "tensor/narrow.h"
 
 struct draw {
@@ -21,7 +21,7 @@ struct draw {
 /* Writes elements [first, last); `n` come from PHILOX_LANES blocks. CONVERT(words, k) is element k
  * of the words. */
 #define DRAW(name, type, n, convert)                                                               \
-    static void name(void *context, int64_t first, int64_t last)                                   \
+    static int name(void *context, int64_t first, int64_t last)                                    \
     {                                                                                              \
         const struct draw *d = context;                                                            \
         type *out = d->out;                                                                        \
@@ -34,6 +34,7 @@ struct draw {
             convert(d, words, values);                                                             \
             memcpy(out + i, values + skip, (size_t)count * sizeof *out);                           \
         }                                                                                          \
+        return 0;                                                                                  \
     }
 
 static inline void uniform32(const struct draw *d, const uint32_t *words, float *values)
@@ -101,7 +102,7 @@ DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
 /* Element i takes the first value within two standard deviations of the n from block i, then from
  * blocks i + 2^48, i + 2 * 2^48, ... */
 #define DRAW_TRUNCATED(name, type, n, normals_of)                                                  \
-    static void name(void *context, int64_t first, int64_t last)                                   \
+    static int name(void *context, int64_t first, int64_t last)                                    \
     {                                                                                              \
         const struct draw *d = context;                                                            \
         uint32_t words[PHILOX_WORDS];                                                              \
@@ -124,55 +125,43 @@ DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
             }                                                                                      \
             out[i] = *x;                                                                           \
         }                                                                                          \
+        return 0;                                                                                  \
     }
 
 DRAW_TRUNCATED(draw_truncated32, float, 4, normal32)
 DRAW_TRUNCATED(draw_truncated64, double, 2, normal64)
 
-typedef void draw_fn(void *context, int64_t first, int64_t last);
+enum { UNIFORM, NORMAL, TRUNCATED_NORMAL, UNIFORM_INT };
 
-static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct draw *draw)
+/* By bytes of an element: 2, 4 and 8. */
+static parallel_body *const bodies[][3] = {
+    [UNIFORM] = {draw_uniform_half, draw_uniform32, draw_uniform64},
+    [NORMAL] = {NULL, draw_normal32, draw_normal64},
+    [TRUNCATED_NORMAL] = {NULL, draw_truncated32, draw_truncated64},
+    [UNIFORM_INT] = {NULL, draw_integer32, draw_integer64}};
+
+static int run(struct kernel_call *call)
 {
+    const struct random_seeds *seeds = call->state;
+    struct draw draw = {.offset = seeds->offset};
+    if (call->form == UNIFORM_INT && random_range(call, &draw.low, &draw.size))
+        return call->err->code;
     struct tensor *out = random_output(call);
     if (!out)
         return call->err->code;
-    draw->stream = random_stream(call);
-    draw->out = out->data;
-    draw->type = out->type;
-    random_parallel(call, tensor_count(out), PHILOX_WORDS,
-                    dtype_bytes(out->type) == 4 ? single : twice, draw);
+    draw.stream = random_stream(call);
+    draw.out = out->data;
+    draw.type = out->type;
+    parallel_for(call->threads, tensor_count(out), PARALLEL_GRAIN_COMPUTE,
+                 bodies[call->form][dtype_bytes(out->type) / 4], &draw);
     return KERNEL_DONE;
 }
 
-static int uniform_run(struct kernel_call *call)
-{
-    bool half = dtype_bytes(call->node->outputs[0].type) == 2;
-    return run(call, draw_uniform32, half ? draw_uniform_half : draw_uniform64,
-               &(struct draw){.offset = random_offset(call)});
-}
-
-static int normal_run(struct kernel_call *call)
-{
-    return run(call, draw_normal32, draw_normal64, &(struct draw){.offset = random_offset(call)});
-}
-
-static int truncated_run(struct kernel_call *call)
-{
-    return run(call, draw_truncated32, draw_truncated64,
-               &(struct draw){.offset = random_offset(call)});
-}
-
-static int uniform_int_run(struct kernel_call *call)
-{
-    struct draw draw = {.low = 0};
-    if (random_range(call, &draw.low, &draw.size))
-        return call->err->code;
-    return run(call, draw_integer32, draw_integer64, &draw);
-}
-
-const struct kernel_code kernel_random_uniform = {.prepare = random_prepare, .run = uniform_run};
-const struct kernel_code kernel_random_normal = {.prepare = random_prepare, .run = normal_run};
-const struct kernel_code kernel_truncated_normal = {.prepare = random_prepare,
-                                                    .run = truncated_run};
-const struct kernel_code kernel_random_uniform_int = {.prepare = random_prepare,
-                                                      .run = uniform_int_run};
+const struct kernel_code kernel_random_uniform = {
+    .prepare = random_prepare, .run = run, .form = UNIFORM};
+const struct kernel_code kernel_random_normal = {
+    .prepare = random_prepare, .run = run, .form = NORMAL};
+const struct kernel_code kernel_truncated_normal = {
+    .prepare = random_prepare, .run = run, .form = TRUNCATED_NORMAL};
+const struct kernel_code kernel_random_uniform_int = {
+    .prepare = random_prepare, .run = run, .form = UNIFORM_INT};

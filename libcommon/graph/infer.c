@@ -145,6 +145,18 @@ int infer_output_scalar(struct infer *infer)
     return 0;
 }
 
+int infer_all_scalars(struct infer *infer)
+{
+    infer_output_scalar(infer);
+    return infer_scalars(infer, 0, infer->n_in);
+}
+
+int infer_output_declared(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return 0;
+}
+
 int infer_output_attribute(struct infer *infer)
 {
     infer_output_scalar(infer);

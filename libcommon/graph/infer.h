@@ -72,6 +72,9 @@ int infer_unchanged(struct infer *infer);     /* every output like input 0 */
 int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */
 int infer_alike(struct infer *infer);         /* output 0: inputs 0 and 1, of one shape */
 int infer_output_scalar(struct infer *infer); /* every output a scalar */
+int infer_all_scalars(struct infer *infer);   /* every input and output a scalar */
+/* Output 0: the attribute `shape`, as far as it is known. */
+int infer_output_declared(struct infer *infer);
 /* Output 0: the attribute `shape`, which must be known; all others scalars. */
 int infer_output_attribute(struct infer *infer);
 

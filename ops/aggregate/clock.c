@@ -42,12 +42,6 @@ CLOCK(
         "the worker's state is in its journal and not on shards; asked as of ClockPush.",
     .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_OTHER, .shape = join_shape);
 
-static int clock_push_shape(struct infer *infer)
-{
-    int code = infer_scalars(infer, 0, infer->n_in);
-    return code ? code : infer_output_scalar(infer);
-}
-
 CLOCK(
     ClockPush, .inputs = "version: int64, tokens: N*int64",
     .outputs = "newest: int64, counted: bool, asked: bool",
@@ -58,7 +52,7 @@ CLOCK(
         "the step,\nand are checked; it waits for others by control edges. newest is the version "
         "to go on with. asked:\na checkpoint is to be made, and the worker is to give its state "
         "before it goes on, and to ClockRest.",
-    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_COMMIT, .shape = clock_push_shape);
+    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_COMMIT, .shape = infer_all_scalars);
 
 CLOCK(
     ClockRest, .inputs = "tokens: N*int64", .outputs = "newest: int64",
@@ -66,7 +60,7 @@ CLOCK(
     .doc = "A worker has given its state: waits until it is in a checkpoint, if one is to be made.",
     .detail = "tokens are those of its WorkerValueGives, after its last ClockPush. newest is the "
               "version to go\non with.",
-    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_OTHER, .shape = clock_push_shape);
+    .flags = CLOCK_FLAGS | OP_ASYNC, .round = ROUND_OTHER, .shape = infer_all_scalars);
 
 static int round_shape(struct infer *infer)
 {
@@ -87,14 +81,9 @@ CLOCK(ClockRound, .outputs = "round: int64, members: int64, dropped: int64",
       .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA, .round = ROUND_BEGIN,
       .shape = round_shape);
 
-static int advance_shape(struct infer *infer)
-{
-    return infer_scalar(infer, 0);
-}
-
 CLOCK(ClockAdvance, .inputs = "round: int64", .attrs = CLOCK_ATTRS,
       .doc = "A round is applied: its version is published, and who may go on is let go.",
-      .flags = CLOCK_FLAGS, .round = ROUND_OTHER, .shape = advance_shape);
+      .flags = CLOCK_FLAGS, .round = ROUND_OTHER, .shape = infer_all_scalars);
 
 CLOCK(ClockLeave, .attrs = CLOCK_ATTRS,
       .doc = "A worker has no more data: nobody waits for it any more.", .flags = CLOCK_FLAGS,

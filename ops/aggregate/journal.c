@@ -31,11 +31,6 @@ const struct op_def op_JournalHeads = {
     .no_gradient = NO_GRADIENT,
 };
 
-static int begin_shape(struct infer *infer)
-{
-    return infer_scalars(infer, 0, infer->n_in);
-}
-
 #define JOURNAL(op, ...)                                                                           \
     const struct op_def op_##op = {.name = #op,                                                    \
                                    .flags = FLAGS,                                                 \
@@ -49,7 +44,7 @@ JOURNAL(JournalBegin, .inputs = "clock: int64, seq: int64, own: bool", .attrs = 
         .detail =
             "The inputs are ClockJoin's. Of what it has the copy of the step seq stays, if it is "
             "the worker's own\nthat counts; else nothing does.",
-        .shape = begin_shape);
+        .shape = infer_all_scalars);
 
 JOURNAL(JournalRead, .outputs = "value: dtype, open: bool",
         .attrs = "dtype: float16|bfloat16|float32|float64, shape: shape, of: string, " CONTAINER,

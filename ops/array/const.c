@@ -29,12 +29,6 @@ const struct op_def op_Const = {
     .no_gradient = "it has no inputs",
 };
 
-static int placeholder_shape(struct infer *infer)
-{
-    infer->out[0] = *node_attr(infer->node, "shape")->shape;
-    return 0;
-}
-
 const struct op_def op_Placeholder = {
     .name = "Placeholder",
     .outputs = "output: dtype",
@@ -44,7 +38,7 @@ const struct op_def op_Placeholder = {
     .flags = OP_SOURCE | OP_FED | OP_NO_GRADIENT,
     .half = HALF_KEPT,
     .cost = cost_nothing,
-    .shape = placeholder_shape,
+    .shape = infer_output_declared,
     .no_gradient = "it has no inputs",
 };
 

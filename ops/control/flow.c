@@ -61,12 +61,6 @@ FLOW(Exit, .inputs = "data: T", .outputs = "output: T", .attrs = "T: any",
 FLOW(NextIteration, .inputs = "data: T", .outputs = "output: T", .attrs = "T: any",
      .doc = "Brings a tensor into the next iteration of its frame.", .shape = infer_unchanged);
 
-static int loop_cond_shape(struct infer *infer)
-{
-    infer->out[0] = SHAPE_SCALAR;
-    return infer_scalar(infer, 0);
-}
-
 const struct op_def op_LoopCond = {
     .name = "LoopCond",
     .inputs = "input: bool",
@@ -74,6 +68,6 @@ const struct op_def op_LoopCond = {
     .doc = "The predicate that decides whether a loop goes on.",
     .flags = OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .cost = cost_view,
-    .shape = loop_cond_shape,
+    .shape = infer_all_scalars,
     .no_gradient = NO_GRADIENT,
 };

@@ -46,12 +46,6 @@ TRANSFER(RecvGroup, .outputs = "tensors: T...", .attrs = GROUP_ATTRS,
          .doc = "The tensors that the SendGroup of the same names is given.",
          .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC, .shape = group_shape);
 
-static int recv_shape(struct infer *infer)
-{
-    infer->out[0] = *node_attr(infer->node, "shape")->shape;
-    return 0;
-}
-
 TRANSFER(Recv, .outputs = "tensor: tensor_type",
          .attrs =
              "tensor_type: any, tensor_name: string, send_device: string, recv_device: string, "
@@ -59,4 +53,4 @@ TRANSFER(Recv, .outputs = "tensor: tensor_type",
          .doc = "The tensor that the Send of the same tensor_name is given, in the same iteration.",
          .detail = "shape is what is known of it.",
          .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC | OP_SHAPED_BY_DATA,
-         .shape = recv_shape);
+         .shape = infer_output_declared);

@@ -6,12 +6,6 @@
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 
-static int variable_shape(struct infer *infer)
-{
-    infer->out[0] = *node_attr(infer->node, "shape")->shape;
-    return 0;
-}
-
 const struct op_def op_Variable = {
     .name = "Variable",
     .outputs = "ref: Ref(dtype)",
@@ -25,7 +19,7 @@ const struct op_def op_Variable = {
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .half = HALF_KEPT,
     .cost = cost_nothing,
-    .shape = variable_shape,
+    .shape = infer_output_declared,
     .no_gradient = "it has no inputs",
 };
 
@@ -43,12 +37,6 @@ const struct op_def op_IsVariableInitialized = {
     .no_gradient = "its answer changes in steps",
 };
 
-static int count_shape(struct infer *infer)
-{
-    infer->out[0] = SHAPE_SCALAR;
-    return infer_scalar(infer, 0);
-}
-
 const struct op_def op_CountUpTo = {
     .name = "CountUpTo",
     .inputs = "ref: Ref(T)",
@@ -58,6 +46,6 @@ const struct op_def op_CountUpTo = {
     .detail = "An error once the value has reached the limit; the variable stays as it is then.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .cost = cost_elements,
-    .shape = count_shape,
+    .shape = infer_all_scalars,
     .no_gradient = "it changes a variable",
 };

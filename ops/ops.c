@@ -11,12 +11,10 @@
 
 #define OP(name) extern const struct op_def op_##name;
 #include "ops/oplist.def"
-#undef OP
 
 static const struct op_def *const ops[] = {
 #define OP(name) &op_##name,
 #include "ops/oplist.def"
-#undef OP
 };
 
 static const struct kernel_row builtin[] = {
@@ -27,13 +25,9 @@ static const struct kernel_row builtin[] = {
 #define BOUNDED(name, its_code, of, ...)                                                           \
     {.op = #name, .device = "CPU", .code = "bounded_" #its_code, .types = of, __VA_ARGS__},
 #include "ops/kernels_cpu.def"
-#undef KERNEL
-#undef WIDENED
-#undef BOUNDED
 #define KERNEL(name, its_code, of, ...)                                                            \
     {.op = #name, .device = "CUDA", .code = #its_code, .types = of, __VA_ARGS__},
 #include "ops/kernels_cuda.def"
-#undef KERNEL
 };
 
 static struct registry *registry;

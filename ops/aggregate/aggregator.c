@@ -2,8 +2,7 @@
  *
  * What workers push and updates take; resource/clock.h describes the whole.
  */
-#include <string.h>
-
+#include "base/vec.h"
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
@@ -37,10 +36,7 @@ static int take_shape(struct infer *infer)
         return infer_fail(infer, "%d values, %d shapes and %d reductions", infer->n_out, shapes->n,
                           reductions->n);
     for (int i = 0; i < infer->n_out; i++) {
-        size_t k = 0;
-        while (k < n_known && strcmp(known[k], reductions->strings[i]) != 0)
-            k++;
-        if (k == n_known)
+        if (names_find(known, n_known, reductions->strings[i]) == n_known)
             return infer_fail(infer,
                               "reduction '%s' is none of mean, sum, first, rows and mean_rows",
                               reductions->strings[i]);

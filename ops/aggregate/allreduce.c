@@ -2,8 +2,7 @@
  *
  * Collectives of workers, without shards: exec/step/collective.h.
  */
-#include <string.h>
-
+#include "base/vec.h"
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 #include "ops/aggregate/collective_grad.h"
@@ -19,9 +18,7 @@ static int allreduce_shape(struct infer *infer)
         return infer_fail(infer, "%d values and %d reductions", infer->n_in, reductions->n);
     for (int i = 0; i < infer->n_in; i++) {
         const char *reduction = reductions->strings[i];
-        int k = 0;
-        while (k < KNOWN && strcmp(known[k], reduction) != 0)
-            k++;
+        size_t k = names_find(known, KNOWN, reduction);
         if (k == KNOWN)
             return infer_fail(infer,
                               "reduction '%s' is none of mean, sum, first, rows, mean_rows, part, "

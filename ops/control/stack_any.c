@@ -16,8 +16,8 @@ struct stack {
 static void stack_free(void *object)
 {
     struct stack *stack = object;
-    for (size_t i = 0; i < stack->elements.n; i++)
-        tensor_release(&stack->elements.items[i]);
+    vec_each(element, &stack->elements)
+        tensor_release(element);
     vec_release(&stack->elements);
     pthread_mutex_destroy(&stack->lock);
     mem_free(stack);

@@ -32,10 +32,8 @@ static bool parse(char *line, struct cuda_choice *choice)
 
 static const struct cuda_choice *find(const struct cuda_choices *choices, const char *name)
 {
-    for (size_t i = 0; i < choices->all.n; i++)
-        if (!strcmp(choices->all.items[i].name, name))
-            return &choices->all.items[i];
-    return NULL;
+    size_t i = vec_find(&choices->all, name);
+    return i < choices->all.n ? &choices->all.items[i] : NULL;
 }
 
 static void keep(struct cuda_choices *choices, const struct cuda_choice *choice)
@@ -51,8 +49,8 @@ static void forget(struct cuda_choices *choices)
 {
     mem_free(choices->file);
     choices->file = NULL;
-    for (size_t i = 0; i < choices->all.n; i++)
-        mem_free((char *)(uintptr_t)choices->all.items[i].name);
+    vec_each(choice, &choices->all)
+        mem_free((char *)(uintptr_t)choice->name);
     vec_release(&choices->all);
 }
 

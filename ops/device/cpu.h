@@ -9,7 +9,6 @@
 #include <dnnl.h>
 #include <pthread.h>
 
-#include "base/map.h"
 #include "base/memory.h"
 #include "exec/device/device.h"
 
@@ -25,7 +24,6 @@ struct cpu_context {
     struct device device;
     dnnl_engine_t engine;
     dnnl_stream_t stream; /* has no per-call state: all threads share it */
-    struct map codes;
     pthread_mutex_t lock; /* guards layouts */
     struct layout *layouts;
     char choice[96];

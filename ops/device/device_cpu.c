@@ -11,33 +11,21 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "base/vec.h"
 #include "exec/device/module.h"
 #include "ops/device/cpu.h"
 #include "ops/device/widened_cpu.h"
 #include "ops/math/parallel_cpu.h"
 
 #define KERNEL(op, code, types, ...) extern const struct kernel_code kernel_##code;
-#define WIDENED(op, code, types, ...)
-#define BOUNDED(op, code, types, ...)
 #include "ops/kernels_cpu.def"
-#undef KERNEL
-#undef WIDENED
-#undef BOUNDED
 
-struct code {
+static const struct code {
     const char *name;
     const struct kernel_code *code;
-};
-
-static const struct code codes[] = {
+} codes[] = {
 #define KERNEL(op, code, types, ...) {#code, &kernel_##code},
-#define WIDENED(op, code, types, ...)
-#define BOUNDED(op, code, types, ...)
 #include "ops/kernels_cpu.def"
-#undef KERNEL
-#undef WIDENED
-#undef BOUNDED
-    {NULL, NULL},
 };
 
 #if defined(__AVX512F__)
@@ -67,12 +55,12 @@ static int copy(struct device *device, enum queue_kind queue, void *to, const vo
 
 static const struct kernel_code *find_code(struct device *device, const char *name)
 {
-    int64_t index;
     if (!strncmp(name, CPU_WIDENED, strlen(CPU_WIDENED)))
         return find_code(device, name + strlen(CPU_WIDENED)) ? &kernel_widened : NULL;
     if (!strncmp(name, CPU_BOUNDED, strlen(CPU_BOUNDED)))
         return find_code(device, name + strlen(CPU_BOUNDED)) ? &kernel_bounded : NULL;
-    return map_get(&cpu_context(device)->codes, name, &index) ? codes[index].code : NULL;
+    size_t n = sizeof codes / sizeof *codes, i = names_find(codes, n, name);
+    return i < n ? codes[i].code : NULL;
 }
 
 static void block_signals(void *context, int index, int n)
@@ -114,7 +102,6 @@ static void device_close(struct device *device)
         mem_free(context->layouts);
         context->layouts = next;
     }
-    map_release(&context->codes);
     pthread_mutex_destroy(&context->lock);
     mem_free(context);
 }
@@ -156,8 +143,6 @@ static struct device *device_new(int index, const struct device_options *options
         return NULL;
     }
     pthread_mutex_init(&context->lock, NULL);
-    for (int i = 0; codes[i].name; i++)
-        map_put(&context->codes, codes[i].name, i);
     struct device *device = &context->device;
     device->type = "CPU";
     device->index = index;

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "base/map.h"
 #include "ops/device/cpu.h"
 
 unsigned cpu_libm(void)

@@ -3,8 +3,9 @@
  * Updates of several variables by one rule, with the same scalars.
  */
 #include <inttypes.h>
-#include <string.h>
 
+#include "base/vec.h"
+#include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/matrix/product.h"
@@ -37,11 +38,10 @@ static int check_shape(struct infer *infer, int variable, const char *what, int 
 static int check_inputs(struct infer *infer, int n, bool has_gradients)
 {
     const char *rule = node_attr(infer->node, "rule")->s;
-    const struct apply_form *form = forms, *end = forms + sizeof forms / sizeof *forms;
-    while (form < end && strcmp(form->op, rule) != 0)
-        form++;
-    if (form == end)
+    size_t n_forms = sizeof forms / sizeof *forms, i_form = names_find(forms, n_forms, rule);
+    if (i_form == n_forms)
         return infer_fail(infer, "there is no rule '%s'", rule);
+    const struct apply_form *form = &forms[i_form];
     int n_scalars = (int)node_int(infer->node, "S");
     int n_slots = (int)node_int(infer->node, "M"), code = 0;
     int scalar = n + n_slots + (has_gradients ? n : 0);

@@ -192,8 +192,8 @@ int user_ops_load(const char *path, struct error *err)
     free(whole);
     if (object && !(found = dlsym(object, "tf_ops")))
         error_set(err, ERR_DATA, "not an object with ops: it exports no tf_ops");
-    for (size_t i = 0; i < taken.n; i++)
-        if (taken.items[i] == found)
+    vec_each(one, &taken)
+        if (*one == found)
             return 0;
     if (!err->code && !take_table(found, err))
         vec_push(&taken, found);

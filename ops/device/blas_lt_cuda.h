@@ -43,10 +43,6 @@ struct cuda_lt {
      * first; always the same ones. At most CUDA_LT_ALGORITHMS: *n. */
     int (*find)(void *handle, const struct cuda_gemm *gemm, enum cuda_lt_sums sums, size_t limit,
                 struct cuda_lt_algorithm *found, int *n);
-    /* Measures the time of one product, by computing it several times and waiting. */
-    int (*time)(void *handle, const struct cuda_gemm *gemm,
-                const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room,
-                float *milliseconds);
     int (*gemm)(void *handle, const struct cuda_gemm *gemm,
                 const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room);
 };

@@ -9,12 +9,8 @@
 
 #include "ops/device/library_real_cuda.h"
 
-#if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
+#if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
-#include <cuda_runtime_api.h>
-
-#define ROUNDS 2 /* of a measurement; the fastest counts */
-#define PRODUCTS 5
 
 #define FUNCTIONS(X)                                                                               \
     X(get_version, cublasLtGetVersion)                                                             \
@@ -118,15 +114,6 @@ static void undescribe(struct described_product *s)
 
 /* ---- algorithms ---- */
 
-/* Sums that are not split need no scheme, and are always allowed. */
-static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
-{
-    bool is_narrow = cuda_float_bytes(g->type) == 2 && !is_wide(g);
-    if (sums == CUDA_LT_IN_ORDER || is_narrow)
-        return CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    return CUBLASLT_REDUCTION_SCHEME_MASK;
-}
-
 /* Returns false if the algorithm cannot be used, or does not meet the request. */
 static bool take_heuristic(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask,
                            size_t limit, struct cuda_lt_algorithm *taken)
@@ -156,7 +143,12 @@ static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums,
     cublasLtMatmulPreference_t preference = NULL;
     struct described_product s;
     uint64_t bytes = limit;
-    uint32_t scheme_mask = schemes(g, sums), alignment = CUDA_LT_ALIGNMENT;
+    /* Sums that are not split need no scheme, and are always allowed. */
+    bool is_narrow = cuda_float_bytes(g->type) == 2 && !is_wide(g);
+    uint32_t scheme_mask = sums == CUDA_LT_IN_ORDER || is_narrow
+                               ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                               : CUBLASLT_REDUCTION_SCHEME_MASK;
+    uint32_t alignment = CUDA_LT_ALIGNMENT;
     int there = 0;
     *n = 0;
     cublasStatus_t status = describe(&s, g);
@@ -181,90 +173,19 @@ static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums,
     return (int)status;
 }
 
-/* ---- products ---- */
-
-static cublasStatus_t run(void *handle, const struct cuda_gemm *g,
-                          const struct described_product *s,
-                          const struct cuda_lt_algorithm *algorithm,
-                          const struct cuda_lt_room *room)
-{
-    const void *alpha = cuda_factor(g->type, true), *beta = cuda_factor(g->type, g->accumulate);
-    cublasLtMatmulAlgo_t algo;
-    for (size_t i = 0; i < sizeof algo.data / sizeof *algo.data; i++)
-        algo.data[i] = algorithm->code[i];
-    return lt.matmul(handle, s->product, alpha, g->a, s->a, g->b, s->b, beta, g->c, s->c, g->c,
-                     s->c, &algo, room->workspace, room->bytes, room->stream);
-}
-
 static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_algorithm *algorithm,
                 const struct cuda_lt_room *room)
 {
+    const void *alpha = cuda_factor(g->type, true), *beta = cuda_factor(g->type, g->accumulate);
     struct described_product s;
+    cublasLtMatmulAlgo_t algo;
+    for (size_t i = 0; i < sizeof algo.data / sizeof *algo.data; i++)
+        algo.data[i] = algorithm->code[i];
     cublasStatus_t status = describe(&s, g);
     if (!status)
-        status = run(handle, g, &s, algorithm, room);
+        status = lt.matmul(handle, s.product, alpha, g->a, s.a, g->b, s.b, beta, g->c, s.c, g->c,
+                           s.c, &algo, room->workspace, room->bytes, room->stream);
     undescribe(&s);
-    return (int)status;
-}
-
-/* The products that are measured. */
-struct timed_products {
-    void *handle;
-    const struct cuda_gemm *gemm;
-    struct described_product described;
-    const struct cuda_lt_algorithm *algorithm;
-    const struct cuda_lt_room *room;
-    cudaEvent_t first, last;
-};
-
-static cublasStatus_t run_timed(const struct timed_products *t)
-{
-    return run(t->handle, t->gemm, &t->described, t->algorithm, t->room);
-}
-
-/* Runs PRODUCTS products in a row, and returns the time of one. */
-static cublasStatus_t time_products(const struct timed_products *t, float *milliseconds)
-{
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (cudaEventRecord(t->first, t->room->stream))
-        return CUBLAS_STATUS_EXECUTION_FAILED;
-    for (int i = 0; i < PRODUCTS && !status; i++)
-        status = run_timed(t);
-    if (!status && (cudaEventRecord(t->last, t->room->stream) || cudaEventSynchronize(t->last) ||
-                    cudaEventElapsedTime(milliseconds, t->first, t->last)))
-        status = CUBLAS_STATUS_EXECUTION_FAILED;
-    *milliseconds /= PRODUCTS;
-    return status;
-}
-
-/* Runs one product before, which loads the code. */
-static cublasStatus_t time_rounds(const struct timed_products *t, float *milliseconds)
-{
-    float best = 0, time = 0;
-    cublasStatus_t status = run_timed(t);
-    for (int i = 0; i < ROUNDS && !status; i++) {
-        status = time_products(t, &time);
-        best = i && best < time ? best : time;
-    }
-    *milliseconds = best;
-    return status;
-}
-
-static int time_gemm(void *handle, const struct cuda_gemm *g,
-                     const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room,
-                     float *milliseconds)
-{
-    struct timed_products t = {.handle = handle, .gemm = g, .algorithm = algorithm, .room = room};
-    cublasStatus_t status = describe(&t.described, g);
-    if (!status && (cudaEventCreate(&t.first) || cudaEventCreate(&t.last)))
-        status = CUBLAS_STATUS_ALLOC_FAILED;
-    if (!status)
-        status = time_rounds(&t, milliseconds);
-    if (t.first)
-        cudaEventDestroy(t.first);
-    if (t.last)
-        cudaEventDestroy(t.last);
-    undescribe(&t.described);
     return (int)status;
 }
 
@@ -272,7 +193,6 @@ const struct cuda_lt cuda_lt_real = {
     .calls = {"cuBLASLt", load, error_text, handle_new, handle_free, NULL, 0},
     .version = lt_version,
     .find = find,
-    .time = time_gemm,
     .gemm = gemm};
 #else
 CUDA_LIBRARY_ABSENT(cuda_lt, "chosen matrix products", "cublasLt.h");

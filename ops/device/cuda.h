@@ -69,7 +69,7 @@ struct cuda_device {
     const struct cuda_dnn *dnn;
     const struct cuda_nccl *nccl;
     struct cuda_handle handles[CUDA_HANDLES];
-    struct cuda_gemms *gemms; /* gemm_cuda.c; guarded by the lock of its handle */
+    VEC(struct known_gemm) gemms; /* gemm_cuda.c; guarded by the lock of its handle */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

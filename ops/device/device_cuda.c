@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "ops/device/cuda.h"
-#include "ops/device/gemm_cuda.h"
 #include "ops/device/nccl_cuda.h"
 
 /* ---- driver and devices ---- */
@@ -89,7 +88,7 @@ static const struct kernel_code *no_code(struct device *device, const char *name
 static void device_close(struct device *device)
 {
     struct cuda_device *d = cuda_device(device);
-    cuda_gemm_close(d);
+    vec_release(&d->gemms);
     for (int i = 0; i < CUDA_HANDLES; i++)
         cuda_handle_close(&d->handles[i]);
     cuda_queues_close(d);

@@ -21,10 +21,6 @@ struct known_gemm {
     struct cuda_gemm_plan plan;
 };
 
-struct cuda_gemms {
-    VEC(struct known_gemm) all;
-};
-
 /* ---- opening ---- */
 
 int cuda_gemm_open(struct cuda_device *d, struct error *err)
@@ -32,13 +28,6 @@ int cuda_gemm_open(struct cuda_device *d, struct error *err)
     if (cuda_blas_open(d, err))
         return err->code;
     return cuda_handle_open(d, &d->handles[CUDA_LT], &d->lt->calls, "TF_CUBLASLT", err);
-}
-
-void cuda_gemm_close(struct cuda_device *d)
-{
-    if (d->gemms)
-        vec_release(&d->gemms->all);
-    mem_free(d->gemms);
 }
 
 /* ---- the choice ---- */
@@ -67,6 +56,26 @@ static struct cuda_trial_part part(const struct cuda_gemm *g, int64_t columns, i
     return (struct cuda_trial_part){.bytes = (size_t)(count * element)};
 }
 
+/* Products in a row of a measurement, as a small one takes little more than an event. */
+#define PRODUCTS 2
+
+struct gemm_trial {
+    struct cuda_device *device;
+    const struct cuda_gemm *gemm;
+    const struct cuda_lt_algorithm *algorithm;
+    struct cuda_lt_room workspace;
+};
+
+static int run_products(const void *context)
+{
+    const struct gemm_trial *t = context;
+    int status = 0;
+    for (int i = 0; i < PRODUCTS && !status; i++)
+        status = t->device->lt->gemm(t->device->handles[CUDA_LT].handle, t->gemm, t->algorithm,
+                                     &t->workspace);
+    return status;
+}
+
 /* Returns the index of the fastest; -1: measuring failed. */
 static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
                    const struct cuda_lt_algorithm *all, int n)
@@ -80,19 +89,22 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
     int place = -1;
     if (!memory)
         return place;
-    struct cuda_lt_room workspace = {.stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE),
-                                     .workspace = parts[3].data,
-                                     .bytes = WORKSPACE_LIMIT};
+    struct gemm_trial trial = {
+        d,
+        &g,
+        NULL,
+        {(struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE), parts[3].data, WORKSPACE_LIMIT}};
     g.a = parts[0].data;
     g.b = parts[1].data;
     g.c = parts[2].data;
     float best = 0, time;
-    for (int i = 0; i < n; i++)
-        if (!d->lt->time(d->handles[CUDA_LT].handle, &g, &all[i], &workspace, &time) &&
-            (place < 0 || time < best)) {
+    for (int i = 0; i < n; i++) {
+        trial.algorithm = &all[i];
+        if (cuda_measure(d, run_products, &trial, &time) && (place < 0 || time < best)) {
             best = time;
             place = i;
         }
+    }
     memory->free(memory);
     return place;
 }
@@ -147,19 +159,6 @@ static struct cuda_gemm_plan find(struct cuda_device *d, const struct cuda_gemm 
     return plan;
 }
 
-/* With the lock held. */
-static struct cuda_gemm_plan plan_of(struct cuda_device *d, const struct cuda_gemm *sizes)
-{
-    if (!d->gemms)
-        d->gemms = mem_alloc(sizeof *d->gemms);
-    for (size_t i = 0; i < d->gemms->all.n; i++)
-        if (is_same(&d->gemms->all.items[i].of, sizes))
-            return d->gemms->all.items[i].plan;
-    struct known_gemm known = {*sizes, find(d, sizes)};
-    vec_push(&d->gemms->all, known);
-    return known.plan;
-}
-
 void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
                     struct cuda_gemm_plan *plan)
 {
@@ -176,7 +175,12 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
     if (sizes.batches == 1)
         sizes.step_a = sizes.step_b = sizes.step_c = 0;
     pthread_mutex_lock(&d->handles[CUDA_LT].lock);
-    *plan = plan_of(d, &sizes);
+    size_t i = 0;
+    while (i < d->gemms.n && !is_same(&d->gemms.items[i].of, &sizes))
+        i++;
+    if (i == d->gemms.n)
+        vec_push(&d->gemms, ((struct known_gemm){sizes, find(d, &sizes)}));
+    *plan = d->gemms.items[i].plan;
     pthread_mutex_unlock(&d->handles[CUDA_LT].lock);
 }
 

@@ -20,7 +20,6 @@ struct cuda_gemm_plan {
 /* Opens the libraries; prepare calls it before the first product. ERR_UNAVAILABLE: one is
  * missing. */
 int cuda_gemm_open(struct cuda_device *d, struct error *err);
-void cuda_gemm_close(struct cuda_device *d);
 
 /* Chooses for all products of those sizes, at any address, as long as the device is open: by the
  * file of choices (choices_cuda.h), if there is one, or by shapes. Thread-safe. */

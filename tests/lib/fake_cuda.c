@@ -76,6 +76,26 @@ static int launch(struct device *device, struct device_graph *graph, struct erro
     return fake(device)->real.capture->launch(device, graph, err);
 }
 
+/* ---- time ---- */
+
+static void pass(struct test_job *job)
+{
+    (void)job;
+}
+
+static void free_job(struct test_job *job)
+{
+    mem_free(job);
+}
+
+void fake_take_time(struct cuda_stream *stream)
+{
+    struct error ignored = ERROR_INIT;
+    struct test_job *job = mem_alloc(sizeof *job);
+    *job = (struct test_job){.run = pass, .free = free_job};
+    test_enqueue(stream->card->scheduler, stream->line, job, NULL, 0, &ignored);
+}
+
 /* ---- the device ---- */
 
 static int compute_line(struct test_context *context)

@@ -56,6 +56,9 @@ bool fake_lacks(const char *what);
 /* A library's load: fails if the machine lacks the library, which is there for `use`. */
 int fake_load(const char *what, const char *use, struct error *err);
 
+/* Puts work into the stream that does nothing, but counts as time. */
+void fake_take_time(struct cuda_stream *stream);
+
 /* Each open device holds its card. */
 struct fake_card *fake_card_hold(int index);
 void fake_card_drop(struct fake_card *card);

@@ -199,31 +199,24 @@ static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
 
 /* ---- convolutions ---- */
 
-static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c,
-                         const struct dnn_descriptors *s, const struct cuda_dnn_data *data,
-                         int algorithm)
-{
-    const void *alpha = cuda_factor(c->type, true), *beta = cuda_factor(c->type, false);
-    if (c->direction == CUDA_DNN_FORWARD)
-        return dnn.forward(handle, alpha, s->image, data->image, s->filter, data->filter, s->conv,
-                           (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
-                           data->workspace_bytes, beta, s->output, data->output);
-    if (c->direction == CUDA_DNN_IMAGE)
-        return dnn.image(handle, alpha, s->filter, data->filter, s->output, data->output, s->conv,
-                         (cudnnConvolutionBwdDataAlgo_t)algorithm, data->workspace,
-                         data->workspace_bytes, beta, s->image, data->image);
-    return dnn.filter(handle, alpha, s->image, data->image, s->output, data->output, s->conv,
-                      (cudnnConvolutionBwdFilterAlgo_t)algorithm, data->workspace,
-                      data->workspace_bytes, beta, s->filter, data->filter);
-}
-
 static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
                 int algorithm)
 {
+    const void *alpha = cuda_factor(c->type, true), *beta = cuda_factor(c->type, false);
     struct dnn_descriptors s;
     cudnnStatus_t status = describe(&s, c);
-    if (!status)
-        status = run(handle, c, &s, data, algorithm);
+    if (!status && c->direction == CUDA_DNN_FORWARD)
+        status = dnn.forward(handle, alpha, s.image, data->image, s.filter, data->filter, s.conv,
+                             (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
+                             data->workspace_bytes, beta, s.output, data->output);
+    else if (!status && c->direction == CUDA_DNN_IMAGE)
+        status = dnn.image(handle, alpha, s.filter, data->filter, s.output, data->output, s.conv,
+                           (cudnnConvolutionBwdDataAlgo_t)algorithm, data->workspace,
+                           data->workspace_bytes, beta, s.image, data->image);
+    else if (!status)
+        status = dnn.filter(handle, alpha, s.image, data->image, s.output, data->output, s.conv,
+                            (cudnnConvolutionBwdFilterAlgo_t)algorithm, data->workspace,
+                            data->workspace_bytes, beta, s.filter, data->filter);
     undescribe(&s);
     return (int)status;
 }

@@ -28,40 +28,30 @@ dnnl_data_type_t cpu_dnnl_type(enum dtype type)
     }
 }
 
-dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape)
+/* An empty description: oneDNN has no such type. */
+static dnnl_memory_desc_t row_major(dnnl_data_type_t type, const int64_t *dims, int rank)
 {
     dnnl_memory_desc_t desc;
-    dnnl_dims_t dims = {1}, strides = {1};
-    int rank = shape->rank ? shape->rank : 1;
+    dnnl_dims_t sizes = {1}, strides = {1};
     int64_t stride = 1;
-    for (int i = shape->rank - 1; i >= 0; i--) {
-        dims[i] = shape->dims[i];
+    for (int i = rank - 1; i >= 0; i--) {
+        sizes[i] = dims[i];
         strides[i] = stride;
-        stride *= shape->dims[i];
+        stride *= dims[i];
     }
-    if (dnnl_memory_desc_init_by_strides(&desc, rank, dims, cpu_dnnl_type(type), strides))
+    if (dnnl_memory_desc_init_by_strides(&desc, rank ? rank : 1, sizes, type, strides))
         memset(&desc, 0, sizeof desc);
     return desc;
+}
+
+dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape)
+{
+    return row_major(cpu_dnnl_type(type), shape->dims, shape->rank);
 }
 
 dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout)
 {
     return layout ? layout->desc : cpu_desc(type->type, &type->shape);
-}
-
-static bool is_row_major(const dnnl_memory_desc_t *desc)
-{
-    dnnl_memory_desc_t plain;
-    dnnl_dims_t strides, dims;
-    int64_t stride = 1;
-    for (int i = desc->ndims - 1; i >= 0; i--) {
-        strides[i] = stride;
-        dims[i] = desc->dims[i];
-        stride *= desc->dims[i];
-    }
-    if (dnnl_memory_desc_init_by_strides(&plain, desc->ndims, dims, desc->data_type, strides))
-        return false;
-    return dnnl_memory_desc_equal(&plain, desc);
 }
 
 struct channels cpu_channels(const struct shape *shape, int axis)
@@ -120,7 +110,8 @@ static bool find_channels(const dnnl_memory_desc_t *desc, int axis, struct chann
 const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc, int axis)
 {
     struct channels channels;
-    if (is_row_major(desc) || !find_channels(desc, axis, &channels))
+    dnnl_memory_desc_t plain = row_major(desc->data_type, desc->dims, desc->ndims);
+    if (dnnl_memory_desc_equal(&plain, desc) || !find_channels(desc, axis, &channels))
         return NULL;
     struct cpu_context *context = cpu_context(device);
     pthread_mutex_lock(&context->lock);

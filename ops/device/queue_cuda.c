@@ -113,16 +113,6 @@ static void wait_event(struct device *device, enum queue_kind queue, struct devi
     cuda_check_enqueued(d, result, "an event is waited for", &ignored);
 }
 
-/* After a failure, work enqueued before may still use memory that the receiver of the error will
- * free; so waits for it. */
-static int settle(struct cuda_device *d, struct error *err)
-{
-    d->driver->set_device(d->device.index);
-    d->driver->device_wait();
-    cuda_has_failed(d, err);
-    return err->code;
-}
-
 static int block(struct device *device, struct device_event *event, struct error *err)
 {
     struct cuda_device *d = cuda_device(device);
@@ -131,7 +121,13 @@ static int block(struct device *device, struct device_event *event, struct error
         code = cuda_check(d, d->driver->event_wait(event->event), "work", err);
     if (!code && cuda_has_failed(d, err))
         code = err->code;
-    return code ? settle(d, err) : 0;
+    if (!code)
+        return 0;
+    /* Work enqueued before may still use memory that the receiver of the error will free. */
+    d->driver->set_device(d->device.index);
+    d->driver->device_wait();
+    cuda_has_failed(d, err);
+    return err->code;
 }
 
 static void event_free(struct device *device, struct device_event *event)

@@ -113,11 +113,12 @@ static void convert(widened_loop *loop, const struct tensor *from, const struct 
 
 /* ---- preparing ---- */
 
+enum { FORM_WIDENED, FORM_BOUNDED };
+
 struct widened_kernel {
     const struct kernel_code *code;
     void *state;
     struct node node;     /* as the kernel sees it */
-    bool bounded;         /* see above */
     bool planned;         /* wide tensors lie in scratch, which begins with the kernel's own */
     size_t scratch_bytes; /* of the kernel's own */
 };
@@ -181,12 +182,12 @@ static int prepare_inner(struct kernel_setup *setup, struct widened_kernel *w)
     return code;
 }
 
-static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
+static int prepare(struct kernel_setup *setup)
 {
-    const char *name = setup->name + strlen(prefix);
+    const char *name =
+        setup->name + strlen(setup->form == FORM_BOUNDED ? CPU_BOUNDED : CPU_WIDENED);
     struct widened_kernel *w = setup->state = mem_alloc(sizeof *w);
     w->code = setup->device->code(setup->device, name);
-    w->bounded = bounded;
     w->planned = setup->shapes_known;
     const struct node *from = setup->node;
     w->node = *from;
@@ -214,16 +215,6 @@ static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
         setup->scratch_bytes +=
             wide_bytes(setup->in_types, setup->n_in) + wide_bytes(setup->out_types, setup->n_out);
     return 0;
-}
-
-static int widened_prepare(struct kernel_setup *setup)
-{
-    return prepare(setup, CPU_WIDENED, false);
-}
-
-static int bounded_prepare(struct kernel_setup *setup)
-{
-    return prepare(setup, CPU_BOUNDED, true);
 }
 
 /* ---- running ---- */
@@ -310,7 +301,7 @@ static int run(struct kernel_call *call)
             const struct tensor *from = &wide.out[i], *to = call->out[i];
             const struct widened_conversion *c = &widened_conversions[to->type];
             if (from->data)
-                convert(wide.w->bounded ? c->bound : c->narrow, from, to, call->threads);
+                convert(call->form == FORM_BOUNDED ? c->bound : c->narrow, from, to, call->threads);
         }
     }
     for (int i = 0; i < call->n_in + call->n_out; i++)
@@ -319,6 +310,6 @@ static int run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_widened = {
-    .prepare = widened_prepare, .run = run, .release = release};
+    .prepare = prepare, .run = run, .release = release, .form = FORM_WIDENED};
 const struct kernel_code kernel_bounded = {
-    .prepare = bounded_prepare, .run = run, .release = release};
+    .prepare = prepare, .run = run, .release = release, .form = FORM_BOUNDED};

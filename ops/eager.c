@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "exec/session/session.h"
 #include "ops/ops.h"
 
@@ -50,10 +49,8 @@ bool eager_is_literal(const char *text)
 
 static const struct attr *given_attr(const struct builder *b, const char *name)
 {
-    for (int i = 0; i < b->n_attrs; i++)
-        if (!strcmp(b->attrs[i].name, name))
-            return &b->attrs[i];
-    return NULL;
+    size_t n = (size_t)b->n_attrs, i = names_find(b->attrs, n, name);
+    return i < n ? &b->attrs[i] : NULL;
 }
 
 static int parse_attr(struct builder *b, const struct eager_attr *given, struct error *err)
@@ -61,13 +58,12 @@ static int parse_attr(struct builder *b, const struct eager_attr *given, struct 
     int index = op_find_attr(b->op, given->name);
     struct attr *attr = &b->attrs[b->n_attrs];
     if (index < 0) {
-        const char **names = mem_array((size_t)b->op->n_attrs + 1, sizeof *names);
+        const char **names =
+            arena_array(&b->graph->arena, (size_t)b->op->n_attrs + 1, sizeof *names);
         for (int i = 0; i < b->op->n_attrs; i++)
             names[i] = b->op->attrs[i].name;
-        error_set(err, ERR_USAGE, "%s has no attribute '%s'%s", b->call->op, given->name,
-                  str_hint(given->name, names));
-        mem_free(names);
-        return err->code;
+        return error_set(err, ERR_USAGE, "%s has no attribute '%s'%s", b->call->op, given->name,
+                         str_hint(given->name, names));
     }
     if (given_attr(b, given->name))
         return error_set(err, ERR_USAGE, "attribute '%s' is given twice", given->name);
@@ -154,17 +150,6 @@ static enum dtype input_type(const struct builder *b, int input)
     return type != DTYPE_INVALID ? type : literal_type(b, arg->type_attr);
 }
 
-static int parse_literal(const char *text, enum dtype type, struct tensor *value, struct error *err)
-{
-    const char *end = tensor_parse(value, text, type, err);
-    if (end && !*end)
-        return 0;
-    if (end)
-        error_set(err, ERR_USAGE, "text after the value: '%.40s'", end);
-    err->code = ERR_USAGE;
-    return error_prefix(err, "'%.80s': ", text);
-}
-
 /* ---- the graph ---- */
 
 static int add_node(struct builder *b, const struct node_spec *spec, struct edge *edge,
@@ -201,10 +186,17 @@ static int add_inputs(struct builder *b, struct error *err)
         if (b->args[i]->is_ref)
             return error_set(err, ERR_USAGE, "%s works on a variable; it needs a graph",
                              b->call->op);
-        if (!input->literal)
+        if (!input->literal) {
             tensor_share(&b->values[i], &input->tensor);
-        else if (parse_literal(input->literal, input_type(b, i), &b->values[i], err))
-            return error_prefix(err, "input '%s': ", b->args[i]->name);
+        } else {
+            const char *end = tensor_parse(&b->values[i], input->literal, input_type(b, i), err);
+            if (end && *end)
+                error_set(err, ERR_USAGE, "text after the value: '%.40s'", end);
+            if (!end || *end) {
+                err->code = ERR_USAGE;
+                return error_prefix(err, "input '%s': '%.80s': ", b->args[i]->name, input->literal);
+            }
+        }
         if (add_input(b, i, err))
             return err->code;
     }
@@ -218,7 +210,8 @@ static int run(struct builder *b, const struct node *node, struct eager_result *
     struct session_options options = {
         .plan = {
             .kernels = ops_kernels(), .device = b->call->device, .threads = 1, .cut = CUT_REGIONS}};
-    struct edge *fetches = mem_array((size_t)node->n_outputs + 1, sizeof *fetches);
+    struct edge *fetches =
+        arena_array(&b->graph->arena, (size_t)node->n_outputs + 1, sizeof *fetches);
     for (int k = 0; k < node->n_outputs; k++)
         fetches[k] = (struct edge){node->id, k};
     struct plan_request call = {.feeds = b->feeds,
@@ -247,7 +240,6 @@ static int run(struct builder *b, const struct node *node, struct eager_result *
     if (code)
         result->n = 0;
     session_free(session);
-    mem_free(fetches);
     return code;
 }
 
@@ -279,21 +271,16 @@ int eager_run(const struct eager_call *call, struct eager_result *result, struct
         return err->code;
     result->op = b.op;
     b.graph = graph_new(ops_registry());
-    b.attrs = mem_array((size_t)call->n_attrs + 1, sizeof *b.attrs);
-    b.args = mem_array(n, sizeof *b.args);
-    b.values = mem_array(n, sizeof *b.values);
-    b.inputs = mem_array(n, sizeof *b.inputs);
-    b.feeds = mem_array(n, sizeof *b.feeds);
-    b.fed = mem_array(n, sizeof *b.fed);
+    struct arena *arena = &b.graph->arena;
+    b.attrs = arena_array(arena, (size_t)call->n_attrs + 1, sizeof *b.attrs);
+    b.args = arena_array(arena, n, sizeof *b.args);
+    b.values = arena_array(arena, n, sizeof *b.values);
+    b.inputs = arena_array(arena, n, sizeof *b.inputs);
+    b.feeds = arena_array(arena, n, sizeof *b.feeds);
+    b.fed = arena_array(arena, n, sizeof *b.fed);
     int code = build_and_run(&b, result, err);
     for (int i = 0; i < call->n_inputs; i++)
         tensor_release(&b.values[i]);
-    mem_free(b.attrs);
-    mem_free(b.args);
-    mem_free(b.values);
-    mem_free(b.inputs);
-    mem_free(b.feeds);
-    mem_free(b.fed);
     graph_free(b.graph);
     return code;
 }

@@ -26,20 +26,6 @@ static int64_t to_int(lua_State *L, int index, const struct wanted_attr *w)
     return value;
 }
 
-static double to_float(lua_State *L, int index, const struct wanted_attr *w)
-{
-    if (lua_type(L, index) != LUA_TNUMBER)
-        refuse(L, index, w, "a number");
-    return lua_tonumber(L, index);
-}
-
-static bool to_bool(lua_State *L, int index, const struct wanted_attr *w)
-{
-    if (lua_type(L, index) != LUA_TBOOLEAN)
-        refuse(L, index, w, "true or false");
-    return lua_toboolean(L, index);
-}
-
 static const char *to_text(lua_State *L, int index, const struct wanted_attr *w)
 {
     if (lua_type(L, index) != LUA_TSTRING)
@@ -102,9 +88,13 @@ static struct attr_value to_item(lua_State *L, int index, enum attr_kind kind,
     case ATTR_INT:
         return attr_int(to_int(L, index, w));
     case ATTR_FLOAT:
-        return attr_float(to_float(L, index, w));
+        if (lua_type(L, index) != LUA_TNUMBER)
+            refuse(L, index, w, "a number");
+        return attr_float(lua_tonumber(L, index));
     case ATTR_BOOL:
-        return attr_bool(to_bool(L, index, w));
+        if (lua_type(L, index) != LUA_TBOOLEAN)
+            refuse(L, index, w, "true or false");
+        return attr_bool(lua_toboolean(L, index));
     case ATTR_STRING:
         return attr_string(to_text(L, index, w));
     case ATTR_TYPE:

@@ -40,29 +40,6 @@ static void check_visible(lua_State *L, int context, int node)
                     node_text(graph_node(s->graph, node)), context_text(s, made_in));
 }
 
-static struct edge capture_edge(lua_State *L, int context, struct edge outer)
-{
-    struct script *s = script_of(L);
-    const struct context *c = &s->contexts.items[context];
-    struct edge inputs[] = {outer, c->pred};
-    struct attr attrs[] = {{"frame_name", attr_string(c->frame)},
-                           {"is_constant", attr_bool(true)},
-                           {"parallel_iterations", attr_int(c->parallel_iterations)}};
-    bool is_cond = c->kind == CONTEXT_COND;
-    struct new_node what = {.op = is_cond ? "Switch" : "Enter",
-                            .inputs = inputs,
-                            .n_inputs = is_cond ? 2 : 1,
-                            .attrs = attrs,
-                            .n_attrs = is_cond ? 0 : 3,
-                            .context = context};
-    int slot = is_cond ? c->branch : 0;
-    const char *scope = s->scope;
-    s->scope = c->scope;
-    struct node *node = node_make(L, &what);
-    s->scope = scope;
-    return (struct edge){node->id, slot};
-}
-
 struct edge context_route(lua_State *L, int context, struct edge edge)
 {
     struct script *s = script_of(L);
@@ -75,14 +52,29 @@ struct edge context_route(lua_State *L, int context, struct edge edge)
     if (map_get(&s->contexts.items[context].captured, key, &found))
         return s->captures.items[found];
     struct edge outer = context_route(L, s->contexts.items[context].parent, edge);
+    const struct context *c = &s->contexts.items[context];
+    struct edge inputs[] = {outer, c->pred};
+    struct attr attrs[] = {{"frame_name", attr_string(c->frame)},
+                           {"is_constant", attr_bool(true)},
+                           {"parallel_iterations", attr_int(c->parallel_iterations)}};
+    bool is_cond = c->kind == CONTEXT_COND;
+    struct new_node what = {.op = is_cond ? "Switch" : "Enter",
+                            .inputs = inputs,
+                            .n_inputs = is_cond ? 2 : 1,
+                            .attrs = attrs,
+                            .n_attrs = is_cond ? 0 : 3,
+                            .context = context};
     /* Settings in force for the calling op do not apply to the gate. */
     size_t n_controls = s->controls.n;
     int leader = s->leader;
+    const char *scope = s->scope;
     s->controls.n = 0;
     s->leader = -1;
-    struct edge inner = capture_edge(L, context, outer);
+    s->scope = c->scope;
+    struct edge inner = {node_make(L, &what)->id, is_cond ? c->branch : 0};
     s->controls.n = n_controls;
     s->leader = leader;
+    s->scope = scope;
     map_put(&s->contexts.items[context].captured, arena_strdup(&s->arena, key),
             (int64_t)s->captures.n);
     vec_push(&s->captures, inner);

@@ -256,8 +256,7 @@ void globals_finish(lua_State *L)
 {
     struct script *s = script_of(L);
     struct error err = ERROR_INIT;
-    for (size_t i = 0; i < s->aliases.n; i++)
-        if (edge_exists(s->aliases.items[i].edge) &&
-            graph_add_alias(s->graph, s->aliases.items[i].name, s->aliases.items[i].edge, &err))
+    vec_each(alias, &s->aliases)
+        if (edge_exists(alias->edge) && graph_add_alias(s->graph, alias->name, alias->edge, &err))
             luaL_error(L, "%s", err.text);
 }

@@ -38,12 +38,12 @@ struct gradient_call {
 struct own_xs {
     const bool *used;
     int *first, *next; /* x's plus one: by node its last x, by x the previous one of its node */
-    struct edge *all;  /* NULL while counting */
-    int *of, n;        /* the x that each read after the x's belongs to */
-    int n_nodes;       /* before routes to the variables are added */
+    VEC(struct edge) all;
+    VEC(int) of; /* the x that each read after the x's belongs to */
+    int n_nodes; /* before routes to the variables are added */
 };
 
-static void add_read(lua_State *L, const struct own_read *read, struct own_xs *own, int n_xs)
+static void add_read(lua_State *L, const struct own_read *read, struct own_xs *own)
 {
     struct script *s = script_of(L);
     struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
@@ -56,15 +56,11 @@ static void add_read(lua_State *L, const struct own_read *read, struct own_xs *o
                         "gradients: %s is read again within control() in a branch or a loop; "
                         "read it outside",
                         node_text(graph_node(s->graph, read->variable)));
-        if (own->all) {
-            own->all[n_xs + own->n] = read->edge;
-            own->of[own->n] = i - 1;
-        }
-        own->n++;
+        vec_push_in(&s->scratch, &own->all, read->edge);
+        vec_push_in(&s->scratch, &own->of, i - 1);
     }
 }
 
-/* An x may occur more than once, so its reads are counted first. */
 static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
 {
     struct script *s = script_of(L);
@@ -81,17 +77,10 @@ static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
         own.next[i] = own.first[w->xs[i - 1].node];
         own.first[w->xs[i - 1].node] = i;
     }
-    for (int pass = 0; pass < 2; pass++) {
-        int n = own.n;
-        own.n = 0;
-        if (pass) {
-            own.all = arena_array(&s->scratch, (size_t)(w->n + n) + 1, sizeof *own.all);
-            own.of = arena_array(&s->scratch, (size_t)n + 1, sizeof *own.of);
-            memcpy(own.all, w->xs, (size_t)w->n * sizeof *own.all);
-        }
-        for (size_t k = 0; k < s->own_reads.n; k++)
-            add_read(L, &s->own_reads.items[k], &own, w->n);
-    }
+    for (int i = 0; i < w->n; i++)
+        vec_push_in(&s->scratch, &own.all, w->xs[i]);
+    vec_each(read, &s->own_reads)
+        add_read(L, read, &own);
     return own;
 }
 
@@ -100,17 +89,18 @@ static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
 {
     struct script *s = script_of(L);
     const struct own_xs own = with_own_reads(L, w);
-    int n = w->n + own.n;
+    int n = (int)own.all.n;
     struct gradients_options options = w->options;
     options.allow_missing |= n > w->n;
     struct gradient *each = arena_array(&s->scratch, (size_t)n + 1, sizeof *each);
-    if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, own.all, n, &options, each, b->err))
+    if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, own.all.items, n, &options, each,
+                      b->err))
         return b->err->code;
     w->n_done = s->graph->nodes.n;
-    for (int k = 0; k < own.n; k++) {
-        struct gradient *sum = &each[own.of[k]];
+    for (int k = 0; k < n - w->n; k++) {
+        struct gradient *sum = &each[own.of.items[k]];
         const struct gradient *more = &each[w->n + k];
-        struct edge x = w->xs[own.of[k]];
+        struct edge x = w->xs[own.of.items[k]];
         if (edge_exists(more->values)) {
             struct edge dense = gradient_dense(b, more, x);
             if (edge_exists(sum->values))

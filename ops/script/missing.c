@@ -11,24 +11,15 @@
 
 #define DECLARED "tf-tools.declared" /* globals that were set to nil */
 
-/* Names that could have been meant; the strings belong to Lua. */
+/* Names that could have been meant, in the scratch arena; the strings belong to Lua. */
 struct suggestions {
     struct arena *arena;
-    const char **items; /* the last one is NULL */
-    size_t n, capacity;
+    VEC(const char *) all;
 };
 
 static void add_name(struct suggestions *names, const char *name)
 {
-    if (names->n + 1 >= names->capacity) {
-        names->capacity = names->capacity ? 2 * names->capacity : 64;
-        const char **items = arena_array(names->arena, names->capacity, sizeof *items);
-        if (names->n)
-            memcpy(items, names->items, names->n * sizeof *items);
-        names->items = items;
-    }
-    names->items[names->n++] = name;
-    names->items[names->n] = NULL;
+    vec_push_in(names->arena, &names->all, name);
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -39,7 +30,7 @@ static int compare_strings(const void *a, const void *b)
 /* Adds keys in sorted order, as the first of equally near names is suggested. */
 static void add_keys(lua_State *L, int table, struct suggestions *names)
 {
-    size_t first = names->n;
+    size_t first = names->all.n;
     table = lua_absindex(L, table);
     lua_pushnil(L);
     while (lua_next(L, table)) {
@@ -47,13 +38,15 @@ static void add_keys(lua_State *L, int table, struct suggestions *names)
             add_name(names, lua_tostring(L, -2));
         lua_pop(L, 1);
     }
-    if (names->n > first)
-        qsort(names->items + first, names->n - first, sizeof *names->items, compare_strings);
+    if (names->all.n > first)
+        qsort(names->all.items + first, names->all.n - first, sizeof *names->all.items,
+              compare_strings);
 }
 
-static const char *hint(const char *key, const struct suggestions *names)
+static const char *hint(const char *key, struct suggestions *names)
 {
-    return place_hint(names->n ? str_nearest(key, names->items) : NULL);
+    add_name(names, NULL);
+    return place_hint(str_nearest(key, names->all.items));
 }
 
 /* __index of the globals, which are looked up last. Upvalue: what the script assigned. */

@@ -26,30 +26,24 @@ static const char *module_name(lua_State *L, const char *path)
     return lua_pushlstring(L, base, strcspn(base, "."));
 }
 
-/* Like luaL_loadfile, but with the name that users see in messages. */
-static int load(lua_State *L, const char *path, const char *name)
-{
-    char text[65536];
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return luaL_error(L, "%s: cannot be read", path);
-    size_t n = fread(text, 1, sizeof text, file);
-    fclose(file);
-    if (n == sizeof text)
-        return luaL_error(L, "%s: too long", path);
-    const char *chunk = lua_pushfstring(L, "=[prelude] %s.lua", name);
-    if (luaL_loadbufferx(L, text, n, chunk, "t"))
-        return lua_error(L);
-    return 0;
-}
-
 static int generate(lua_State *L)
 {
+    char text[65536];
     int n = lua_gettop(L);
     puts("#include \"ops/script/internal.h\"");
     for (int i = 1; i <= n; i++) {
         const char *path = lua_tostring(L, i);
-        load(L, path, module_name(L, path));
+        FILE *file = fopen(path, "r");
+        if (!file)
+            return luaL_error(L, "%s: cannot be read", path);
+        size_t bytes = fread(text, 1, sizeof text, file);
+        fclose(file);
+        if (bytes == sizeof text)
+            return luaL_error(L, "%s: too long", path);
+        /* Like luaL_loadfile, but with the name that users see in messages. */
+        const char *chunk = lua_pushfstring(L, "=[prelude] %s.lua", module_name(L, path));
+        if (luaL_loadbufferx(L, text, bytes, chunk, "t"))
+            return lua_error(L);
         printf("static const unsigned char chunk_%d[] = {", i);
         lua_dump(L, write_bytes, NULL, 0);
         puts("};");

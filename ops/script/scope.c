@@ -138,8 +138,8 @@ static int call_after(lua_State *L, bool shares_reads)
     s->shares_reads = shares_reads;
     s->edges.n = 0;
     handle_collect(L, 1, "control");
-    for (size_t i = 0; i < s->edges.n; i++)
-        vec_push(&s->controls, s->edges.items[i].node);
+    vec_each(edge, &s->edges)
+        vec_push(&s->controls, edge->node);
     return call_and_restore(L, &saved);
 }
 

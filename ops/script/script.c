@@ -96,8 +96,8 @@ void script_free(struct script *s)
         return;
     if (s->L)
         lua_close(s->L);
-    for (size_t i = 0; i < s->contexts.n; i++)
-        map_release(&s->contexts.items[i].captured);
+    vec_each(context, &s->contexts)
+        map_release(&context->captured);
     vec_release(&s->notes);
     vec_release(&s->variables);
     vec_release(&s->contexts);
@@ -227,11 +227,10 @@ int script_finish(struct script *s, struct error *err)
 {
     node_adopt(s);
     vec_push(&s->asked, NULL);
-    for (size_t i = 0; i < s->parameters.n; i++)
-        if (!s->parameters.items[i].used)
-            return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s%s",
-                             s->parameters.items[i].name, s->parameters.items[i].name,
-                             place_hint(str_nearest(s->parameters.items[i].name, s->asked.items)));
+    vec_each(p, &s->parameters)
+        if (!p->used)
+            return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s%s", p->name,
+                             p->name, place_hint(str_nearest(p->name, s->asked.items)));
     if (call(s, finish, 0, err))
         return err->code;
     /* Texts that contain node names are made now that names no longer change. */

@@ -61,11 +61,10 @@ struct edge variable_own_read(lua_State *L, struct edge variable)
 void variable_adopt(struct script *s)
 {
     node_adopt(s);
-    for (size_t i = 0; i < s->graph->nodes.n; i++)
-        if (node_is(graph_node(s->graph, (int)i), "Variable"))
-            add_note(s, (struct variable_note){(int)i, EDGE_NONE, EDGE_NONE, -1, 0, -1});
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, (int)i);
+    graph_each(node, s->graph)
+        if (node_is(node, "Variable"))
+            add_note(s, (struct variable_note){node->id, EDGE_NONE, EDGE_NONE, -1, 0, -1});
+    graph_each(node, s->graph) {
         if (!node_is(node, "Identity") || !edge_exists(node->inputs[0]))
             continue;
         int index = node_note(s, node->inputs[0].node)->variable;
@@ -108,11 +107,10 @@ static int list_trainable(lua_State *L)
     struct script *s = script_of(L);
     int n = 0;
     lua_newtable(L);
-    for (size_t i = 0; i < s->variables.n; i++) {
-        const struct node *node = graph_node(s->graph, s->variables.items[i].node);
-        if (!node_is_trained(node))
+    vec_each(variable, &s->variables) {
+        if (!node_is_trained(graph_node(s->graph, variable->node)))
             continue;
-        handle_push(L, (struct edge){node->id, 0});
+        handle_push(L, (struct edge){variable->node, 0});
         lua_rawseti(L, -2, ++n);
     }
     return 1;
@@ -124,8 +122,7 @@ static int list_updates(lua_State *L)
     struct script *s = script_of(L);
     int n = 0;
     lua_newtable(L);
-    for (size_t i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = graph_node(s->graph, (int)i);
+    graph_each(node, s->graph) {
         const struct attr_value *mark = node_attr(node, "_update");
         if (!mark || mark->kind != ATTR_BOOL || !mark->b)
             continue;
@@ -196,10 +193,10 @@ static void start_entry(struct script *s, const char *name)
  * device within a task is left open, as some have no kernel for it. */
 static const char *place_of_ready(struct script *s)
 {
-    for (size_t i = 0; i < s->variables.n; i++) {
+    vec_each(variable, &s->variables) {
         struct device_name device;
         struct error err = ERROR_INIT;
-        const char *text = graph_node(s->graph, s->variables.items[i].node)->device;
+        const char *text = graph_node(s->graph, variable->node)->device;
         if (device_name_parse(&device, text, &err) || !device_task_is_many(device.task))
             continue;
         device.type[0] = '\0';
@@ -229,8 +226,7 @@ static void make_ready(lua_State *L)
     s->scope = "ready";
     s->device = place_of_ready(s);
     size_t n_before = s->edges.n;
-    for (size_t i = 0; i < s->variables.n; i++) {
-        const struct variable_note *v = &s->variables.items[i];
+    vec_each(v, &s->variables) {
         struct edge ref = {v->node, 0};
         if (v->assign >= 0)
             vec_push(&s->edges, make(L, "IsVariableInitialized", NULL, &ref, 1, v->node));
@@ -259,8 +255,7 @@ void variable_finish(lua_State *L)
     struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
     start_entry(s, "init");
     size_t n_before = s->edges.n;
-    for (size_t i = 0; i < s->variables.n; i++) {
-        const struct variable_note *v = &s->variables.items[i];
+    vec_each(v, &s->variables) {
         if (v->assign < 0)
             continue;
         /* An initial value that reads another variable might read it before it has a value. */

@@ -62,11 +62,10 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *made, const struct cuda_gem
 {
     int32_t batches = (int32_t)g->batches;
     cublasStatus_t status = lt.layout_new(made, type, (uint64_t)sizes[0], (uint64_t)sizes[1], ld);
-    if (!status)
-        status = lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches);
-    if (!status)
-        status =
-            lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step);
+    CUDA_TRY(status,
+             lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches));
+    CUDA_TRY(status,
+             lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step));
     return status;
 }
 
@@ -83,20 +82,15 @@ static cublasStatus_t describe(struct described_product *s, const struct cuda_ge
                                         : g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                   : CUBLAS_COMPUTE_32F,
                                         is_double ? CUDA_R_64F : CUDA_R_32F);
-    if (!status)
-        status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
-    if (!status)
-        status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+    CUDA_TRY(status, lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a));
+    CUDA_TRY(status, lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b));
     /* A transposed matrix is described as it lies in memory. */
     const int64_t a[2] = {g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k},
                   b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
                   c[2] = {g->m, g->n};
-    if (!status)
-        status = layout(&s->a, g, type, a, g->lda, g->step_a);
-    if (!status)
-        status = layout(&s->b, g, type, b, g->ldb, g->step_b);
-    if (!status)
-        status = layout(&s->c, g, of_result, c, g->ldc, g->step_c);
+    CUDA_TRY(status, layout(&s->a, g, type, a, g->lda, g->step_a));
+    CUDA_TRY(status, layout(&s->b, g, type, b, g->ldb, g->step_b));
+    CUDA_TRY(status, layout(&s->c, g, of_result, c, g->ldc, g->step_c));
     return status;
 }
 
@@ -152,19 +146,15 @@ static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums,
     int there = 0;
     *n = 0;
     cublasStatus_t status = describe(&s, g);
-    if (!status)
-        status = lt.preference_new(&preference);
-    if (!status)
-        status = lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
-                                   sizeof bytes);
-    if (!status)
-        status = lt.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                   &scheme_mask, sizeof scheme_mask);
+    CUDA_TRY(status, lt.preference_new(&preference));
+    CUDA_TRY(status, lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                       sizeof bytes));
+    CUDA_TRY(status, lt.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                       &scheme_mask, sizeof scheme_mask));
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments && !status; i++)
         status = lt.preference_set(preference, alignments[i], &alignment, sizeof alignment);
-    if (!status)
-        status = lt.heuristic(handle, s.product, s.a, s.b, s.c, s.c, preference, CUDA_LT_ALGORITHMS,
-                              all, &there);
+    CUDA_TRY(status, lt.heuristic(handle, s.product, s.a, s.b, s.c, s.c, preference,
+                                  CUDA_LT_ALGORITHMS, all, &there));
     for (int i = 0; i < there && !status; i++)
         *n += take_heuristic(&all[i], scheme_mask, limit, &found[*n]);
     if (preference)
@@ -182,9 +172,8 @@ static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_al
     for (size_t i = 0; i < sizeof algo.data / sizeof *algo.data; i++)
         algo.data[i] = algorithm->code[i];
     cublasStatus_t status = describe(&s, g);
-    if (!status)
-        status = lt.matmul(handle, s.product, alpha, g->a, s.a, g->b, s.b, beta, g->c, s.c, g->c,
-                           s.c, &algo, room->workspace, room->bytes, room->stream);
+    CUDA_TRY(status, lt.matmul(handle, s.product, alpha, g->a, s.a, g->b, s.b, beta, g->c, s.c,
+                               g->c, s.c, &algo, room->workspace, room->bytes, room->stream));
     undescribe(&s);
     return (int)status;
 }

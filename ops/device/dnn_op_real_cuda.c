@@ -71,29 +71,24 @@ static int describe(const struct cuda_dnn_op *op, void **description)
     cudnnTensorFormat_t format = op->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
     cudnnDataType_t type = types[op->type];
     cudnnStatus_t status = dnn.tensor_new(&s->image);
-    if (!status)
-        status = dnn.tensor_new(&s->output);
-    if (!status)
-        status = dnn.tensor_new(&s->vector);
-    if (!status)
-        status =
-            dnn.tensor_set(s->image, format, type, op->batch, op->channels, op->y.in, op->x.in);
-    if (!status)
-        status =
-            dnn.tensor_set(s->output, format, type, op->batch, op->channels, op->y.out, op->x.out);
-    if (!status)
-        status = dnn.tensor_set(s->vector, format, type, 1, op->channels, 1, 1);
-    bool is_pool = op->kind <= CUDA_DNN_AVG_POOL_GRAD, is_lrn = op->kind == CUDA_DNN_LRN;
-    if (!status && is_pool)
-        status = dnn.pool_new(&s->pool);
-    if (!status && is_pool)
-        status =
-            dnn.pool_set(s->pool, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, CUDNN_PROPAGATE_NAN,
-                         op->y.size, op->x.size, op->y.pad, op->x.pad, op->y.stride, op->x.stride);
-    if (!status && is_lrn)
-        status = dnn.lrn_new(&s->lrn);
-    if (!status && is_lrn)
-        status = dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias);
+    CUDA_TRY(status, dnn.tensor_new(&s->output));
+    CUDA_TRY(status, dnn.tensor_new(&s->vector));
+    CUDA_TRY(status,
+             dnn.tensor_set(s->image, format, type, op->batch, op->channels, op->y.in, op->x.in));
+    CUDA_TRY(status, dnn.tensor_set(s->output, format, type, op->batch, op->channels, op->y.out,
+                                    op->x.out));
+    CUDA_TRY(status, dnn.tensor_set(s->vector, format, type, 1, op->channels, 1, 1));
+    if (op->kind <= CUDA_DNN_AVG_POOL_GRAD) {
+        CUDA_TRY(status, dnn.pool_new(&s->pool));
+        CUDA_TRY(status, dnn.pool_set(s->pool, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
+                                      CUDNN_PROPAGATE_NAN, op->y.size, op->x.size, op->y.pad,
+                                      op->x.pad, op->y.stride, op->x.stride));
+    }
+    if (op->kind == CUDA_DNN_LRN) {
+        CUDA_TRY(status, dnn.lrn_new(&s->lrn));
+        CUDA_TRY(status,
+                 dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias));
+    }
     if (status)
         destroy_descriptor(s);
     *description = status ? NULL : s;

@@ -94,26 +94,19 @@ static cudnnStatus_t describe(struct dnn_descriptors *s, const struct cuda_dnn_c
                                           : c->tf32 ? CUDNN_DEFAULT_MATH
                                                     : CUDNN_FMA_MATH};
     cudnnStatus_t status = dnn.tensor_new(&s->image);
-    if (!status)
-        status = dnn.tensor_new(&s->output);
-    if (!status)
-        status = dnn.filter_new(&s->filter);
-    if (!status)
-        status = dnn.conv_new(&s->conv);
-    if (!status)
-        status = dnn.tensor_set(s->image, format, type, c->batch, c->in_channels, c->y.in, c->x.in);
-    if (!status)
-        status =
-            dnn.tensor_set(s->output, format, type, c->batch, c->out_channels, c->y.out, c->x.out);
-    if (!status)
-        status = dnn.filter_set(s->filter, type, format, c->out_channels,
-                                c->in_channels / c->groups, c->y.size, c->x.size);
-    if (!status)
-        status = dnn.conv_set(s->conv, c->y.pad, c->x.pad, c->y.stride, c->x.stride, c->y.dilation,
-                              c->x.dilation, CUDNN_CROSS_CORRELATION,
-                              c->type == CUDA_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
-    if (!status)
-        status = dnn.conv_groups(s->conv, c->groups);
+    CUDA_TRY(status, dnn.tensor_new(&s->output));
+    CUDA_TRY(status, dnn.filter_new(&s->filter));
+    CUDA_TRY(status, dnn.conv_new(&s->conv));
+    CUDA_TRY(status,
+             dnn.tensor_set(s->image, format, type, c->batch, c->in_channels, c->y.in, c->x.in));
+    CUDA_TRY(status, dnn.tensor_set(s->output, format, type, c->batch, c->out_channels, c->y.out,
+                                    c->x.out));
+    CUDA_TRY(status, dnn.filter_set(s->filter, type, format, c->out_channels,
+                                    c->in_channels / c->groups, c->y.size, c->x.size));
+    CUDA_TRY(status, dnn.conv_set(s->conv, c->y.pad, c->x.pad, c->y.stride, c->x.stride,
+                                  c->y.dilation, c->x.dilation, CUDNN_CROSS_CORRELATION,
+                                  c->type == CUDA_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
+    CUDA_TRY(status, dnn.conv_groups(s->conv, c->groups));
     return status ? status : dnn.conv_math(s->conv, s->math);
 }
 
@@ -205,18 +198,20 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     const void *alpha = cuda_factor(c->type, true), *beta = cuda_factor(c->type, false);
     struct dnn_descriptors s;
     cudnnStatus_t status = describe(&s, c);
-    if (!status && c->direction == CUDA_DNN_FORWARD)
-        status = dnn.forward(handle, alpha, s.image, data->image, s.filter, data->filter, s.conv,
-                             (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
-                             data->workspace_bytes, beta, s.output, data->output);
-    else if (!status && c->direction == CUDA_DNN_IMAGE)
-        status = dnn.image(handle, alpha, s.filter, data->filter, s.output, data->output, s.conv,
+    if (c->direction == CUDA_DNN_FORWARD)
+        CUDA_TRY(status, dnn.forward(handle, alpha, s.image, data->image, s.filter, data->filter,
+                                     s.conv, (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
+                                     data->workspace_bytes, beta, s.output, data->output));
+    else if (c->direction == CUDA_DNN_IMAGE)
+        CUDA_TRY(status,
+                 dnn.image(handle, alpha, s.filter, data->filter, s.output, data->output, s.conv,
                            (cudnnConvolutionBwdDataAlgo_t)algorithm, data->workspace,
-                           data->workspace_bytes, beta, s.image, data->image);
-    else if (!status)
-        status = dnn.filter(handle, alpha, s.image, data->image, s.output, data->output, s.conv,
+                           data->workspace_bytes, beta, s.image, data->image));
+    else
+        CUDA_TRY(status,
+                 dnn.filter(handle, alpha, s.image, data->image, s.output, data->output, s.conv,
                             (cudnnConvolutionBwdFilterAlgo_t)algorithm, data->workspace,
-                            data->workspace_bytes, beta, s.filter, data->filter);
+                            data->workspace_bytes, beta, s.filter, data->filter));
     undescribe(&s);
     return (int)status;
 }

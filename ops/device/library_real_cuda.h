@@ -68,6 +68,9 @@ int cuda_library_load(struct cuda_library *library, struct error *err);
         table.destroy(handle);                                                                     \
     }
 
+/* Makes a call of a library, unless one before it has failed. */
+#define CUDA_TRY(status, call) ((status) = (status) ? (status) : (call))
+
 /* Returns 1 or 0, of the type in which a library expects factors of such a product. */
 static inline const void *cuda_factor(enum cuda_type type, bool is_one)
 {

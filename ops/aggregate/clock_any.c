@@ -3,7 +3,6 @@
  * The requests of workers, and of the task that runs updates, to a clock.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/container_of.h"
 #include "base/memory.h"

@@ -6,8 +6,6 @@
 #ifndef TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
 #define TF_OPS_AGGREGATE_GRADIENT_CODE_CUDA_H
 
-#include <stdbool.h>
-
 #include "ops/device/launch_cuda.h"
 
 /* The kinds are in the order of enum gradient_code_kind. */

@@ -3,7 +3,6 @@
 
 #include <cblas.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/math/parallel_cpu.h"

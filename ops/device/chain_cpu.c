@@ -3,7 +3,6 @@
 
 #include <omp.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define CHAIN_LINKS 8
 

@@ -5,8 +5,6 @@
  */
 #include "ops/device/dnn_cuda.h"
 
-#include <string.h>
-
 #include "base/str.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"

@@ -3,7 +3,6 @@
  * Captured work is a CUDA graph. A capturing stream records work from any thread, and a stream that
  * waits for it captures, too. So a thread that captures has its own streams for all queues.
  */
-#include "base/memory.h"
 #include "ops/device/cuda.h"
 
 /* The calling thread's capture. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/device/kernel_cuda.h"
 
-#include "exec/device/module.h"
 #include "ops/device/cuda.h"
 
 struct CUstream_st *cuda_compute(const struct kernel_call *call)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "base/memory.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 

@@ -6,7 +6,6 @@
 #include "ops/device/nccl_cuda.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"

@@ -2,7 +2,6 @@
  *
  * Random choices: an order, or classes by their probabilities.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

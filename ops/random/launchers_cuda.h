@@ -5,8 +5,6 @@
 #ifndef TF_OPS_RANDOM_LAUNCHERS_CUDA_H
 #define TF_OPS_RANDOM_LAUNCHERS_CUDA_H
 
-#include <stddef.h>
-
 #include "ops/device/launch_cuda.h"
 
 /* ---- random ----

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "exec/device/fault.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan.h"
 #include "exec/state/variable.h"
 #include "ops/random/candidate.h"
 

@@ -2,7 +2,6 @@
  *
  * Attributes from Lua values, by the kind that the op declares.
  */
-#include <string.h>
 
 #include "graph/marks.h"
 #include "ops/script/internal.h"

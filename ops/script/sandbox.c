@@ -5,8 +5,6 @@
  * string.dump; only text can be loaded, finalizers are refused (they would run in the middle of our
  * C code), random numbers start from the script's seed, no text contains an address (text.c).
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -4,7 +4,6 @@
  * variable's type, 16-bit types in float32; scalars have the variable's type, too.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "ops/device/blas_cpu.h"

@@ -236,7 +236,8 @@ static int run_links(const struct chain *chain, struct chain_operands *frame, vo
     return 0;
 }
 
-int chain_run(struct chain *chain, void *const *data, void *scratch, struct error *err)
+/* `data`: inputs, then outputs. Returns 0 or an error code. */
+static int chain_run(struct chain *chain, void *const *data, void *scratch, struct error *err)
 {
     struct chain_operands *frame = atomic_exchange(&chain->idle, NULL);
     if (!frame && !(frame = frame_new(chain, err)))

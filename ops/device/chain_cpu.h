@@ -53,9 +53,6 @@ void chain_check(struct chain *chain, dnnl_status_t status, const char *what);
 int chain_finish(struct chain *chain, struct kernel_setup *setup);
 void chain_free(void *chain);
 
-/* `data`: inputs, then outputs. Returns 0 or an error code. */
-int chain_run(struct chain *chain, void *const *data, void *scratch, struct error *err);
-
 /* The complete run of a kernel that is only its chain, with one output of the shape in the plan. */
 int chain_run_call(struct chain *chain, struct kernel_call *call, const struct shape *shape);
 

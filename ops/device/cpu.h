@@ -62,11 +62,8 @@ struct layout {
     struct layout *next;
 };
 
-/* The row-major description of a known shape of rank 1 to 8; a scalar counts as [1]. */
-dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape);
-dnnl_data_type_t cpu_dnnl_type(enum dtype type); /* dnnl_data_type_undef: oneDNN has no such type */
-
-/* The description of a tensor as the kernel gets it: by layout, or row-major. */
+/* The description of a tensor as the kernel gets it: by layout, or row-major of a known shape of
+ * rank 1 to 8; a scalar counts as [1]. */
 dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout);
 
 /* Returns the layout with that description, which lives as long as the device; NULL if it is

@@ -8,7 +8,8 @@
 #include "ops/device/chain_cpu.h"
 #include "ops/device/cpu.h"
 
-dnnl_data_type_t cpu_dnnl_type(enum dtype type)
+/* dnnl_data_type_undef: oneDNN has no such type. */
+static dnnl_data_type_t dnnl_type(enum dtype type)
 {
     switch (type) {
     case FLOAT32:
@@ -44,14 +45,10 @@ static dnnl_memory_desc_t row_major(dnnl_data_type_t type, const int64_t *dims, 
     return desc;
 }
 
-dnnl_memory_desc_t cpu_desc(enum dtype type, const struct shape *shape)
-{
-    return row_major(cpu_dnnl_type(type), shape->dims, shape->rank);
-}
-
 dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layout *layout)
 {
-    return layout ? layout->desc : cpu_desc(type->type, &type->shape);
+    return layout ? layout->desc
+                  : row_major(dnnl_type(type->type), type->shape.dims, type->shape.rank);
 }
 
 struct channels cpu_channels(const struct shape *shape, int axis)
@@ -143,7 +140,7 @@ const struct layout *cpu_layout_like(struct device *device, const struct layout 
     dnnl_dims_t dims = {shape->dims[0], shape->dims[layout->axis], h, w};
     static const int to_nhwc[4] = {0, 3, 1, 2};
     dnnl_memory_desc_t desc, permuted;
-    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, cpu_dnnl_type(image->type), tag) ||
+    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, dnnl_type(image->type), tag) ||
         (last && dnnl_memory_desc_permute_axes(&permuted, &desc, to_nhwc)))
         return NULL;
     return cpu_layout(device, last ? &permuted : &desc, layout->axis);

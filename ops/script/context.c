@@ -12,18 +12,6 @@
 
 #include "ops/script/internal.h"
 
-const char *context_text(const struct script *s, int context)
-{
-    switch (s->contexts.items[context].kind) {
-    case CONTEXT_COND:
-        return "a branch of a cond";
-    case CONTEXT_LOOP:
-        return "a loop";
-    default:
-        return "the script";
-    }
-}
-
 static bool encloses(const struct script *s, int outer, int context)
 {
     while (context > outer)
@@ -37,7 +25,9 @@ static void check_visible(lua_State *L, int context, int node)
     int made_in = node_note(s, node)->context;
     if (!encloses(s, made_in, context))
         place_error(L, "%s was made in %s and cannot be used outside of it",
-                    node_text(graph_node(s->graph, node)), context_text(s, made_in));
+                    node_text(graph_node(s->graph, node)),
+                    s->contexts.items[made_in].kind == CONTEXT_LOOP ? "a loop"
+                                                                    : "a branch of a cond");
 }
 
 struct edge context_route(lua_State *L, int context, struct edge edge)

@@ -127,8 +127,6 @@ void sandbox_open(lua_State *L);   /* libraries, require, print */
 int sandbox_message(lua_State *L); /* message handler: makes one line, with a place in the script */
 /* Calls the function below the arguments, with that handler; its results replace them. */
 int sandbox_protected(lua_State *L, int n_arguments);
-/* Pushes the environment that scripts run in. */
-void sandbox_push_env(lua_State *L);
 /* Compiles text and runs it in the environment; leaves `n_results` on the stack. */
 void sandbox_run(lua_State *L, const char *text, size_t n, const char *chunk, int n_results);
 
@@ -250,7 +248,6 @@ bool context_route_ref(lua_State *L, int context, struct edge edge);
 /* Returns whether a control edge from `node` may lead into the context as it is; if not, it was
  * moved to the loop's Enters. */
 bool context_route_control(lua_State *L, int context, int node);
-const char *context_text(const struct script *s, int context); /* "a loop" */
 /* Returns a node that lacks an input because building its loop failed; -1: there is none. Loops
  * around the current context, which are still being built, do not count. */
 int context_unfinished(struct script *s);
@@ -262,7 +259,6 @@ void context_show_open(struct script *s);
 /* ---- scope.c, globals.c, variable.c, gradient.c ---- */
 
 void scope_open(lua_State *L);
-const char *scope_unique(struct script *s, const char *name);
 /* Parts that `name` leaves open are taken from the device in force; "/" leaves all open. */
 const char *scope_merge_device(lua_State *L, const char *name);
 
@@ -295,7 +291,7 @@ static inline void set_function(lua_State *L, const char *name, lua_CFunction fu
 
 /* The table of internals that only the prelude sees, as `tf`: registry field of this name. */
 #define INTERNALS "tf-tools.internals"
-#define ENVIRONMENT "tf-tools.environment"
+#define ENVIRONMENT "tf-tools.environment" /* that scripts run in */
 #define GLOBALS "tf-tools.globals"
 #define ASSIGNED "tf-tools.assigned" /* what the script assigned to globals */
 

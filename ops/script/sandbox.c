@@ -60,7 +60,7 @@ static int load_text(lua_State *L)
         return 2;
     }
     if (lua_isnil(L, 4))
-        sandbox_push_env(L);
+        lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
     else
         lua_pushvalue(L, 4);
     lua_setupvalue(L, -2, 1);
@@ -77,11 +77,6 @@ int sandbox_protected(lua_State *L, int n_arguments)
     return status;
 }
 
-void sandbox_push_env(lua_State *L)
-{
-    lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
-}
-
 /* Pushes the chunk as a function of the script's environment. */
 static void sandbox_load(lua_State *L, const char *text, size_t n, const char *chunk)
 {
@@ -90,7 +85,7 @@ static void sandbox_load(lua_State *L, const char *text, size_t n, const char *c
             lua_pushfstring(L, "%s: %s", chunk + 1, lua_tostring(L, -1));
         lua_error(L);
     }
-    sandbox_push_env(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
     lua_setupvalue(L, -2, 1);
 }
 

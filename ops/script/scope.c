@@ -60,7 +60,7 @@ static const char *check_text(lua_State *L, const char *what)
     return arena_strdup(&script_of(L)->arena, lua_tostring(L, 1));
 }
 
-const char *scope_unique(struct script *s, const char *name)
+static const char *scope_unique(struct script *s, const char *name)
 {
     const char *full = arena_strdup(&s->arena, node_full_name(s, name)), *candidate = full;
     int64_t suffix = 0; /* the last one tried; a scope that was used once has none */

@@ -94,60 +94,43 @@ static struct apply_arguments from_element(const struct apply_arguments *u, int6
     return rest;
 }
 
-/* In 16 bits, a block of the variable, its slots and the gradient is widened, updated by the loop
- * of float32, and narrowed again in place. */
+/* Widens a gradient of 16 bits, a block at a time. If they have 16 bits, too, the variable and its
+ * slots are widened, updated by the loop of float32, and narrowed again in place. */
 #define HALF_BLOCK 256
 
-static int run_half_part(void *context, int64_t begin, int64_t end)
+static int run_widened_part(void *context, int64_t begin, int64_t end)
 {
     const struct apply_work *part = context;
-    const struct apply_arguments *u = part->update;
-    uint16_t *stored[1 + APPLY_SLOTS_MAX] = {
-        (uint16_t *)(void *)u->w, (uint16_t *)(void *)u->slots[0], (uint16_t *)(void *)u->slots[1]};
-    const uint16_t *gradient = (const uint16_t *)(const void *)u->g;
-    float wide[1 + APPLY_SLOTS_MAX][HALF_BLOCK], g[HALF_BLOCK];
-    float scalars[APPLY_SCALARS_MAX];
-    struct apply_arguments block = *u;
-    block.w = wide[0];
-    for (int k = 0; k < APPLY_SCALARS_MAX && u->scalars[k]; k++) {
-        widen_array(part->type, u->scalars[k], &scalars[k], 1);
-        block.scalars[k] = &scalars[k];
+    const uint16_t *gradient = part->update->g;
+    struct apply_arguments u = *part->update;
+    bool is_narrow = dtype_bytes(part->type) == 2;
+    float wide[1 + APPLY_SLOTS_MAX][HALF_BLOCK], g[HALF_BLOCK], scalars[APPLY_SCALARS_MAX];
+    for (int k = 0; is_narrow && k < APPLY_SCALARS_MAX && u.scalars[k]; k++) {
+        widen_array(part->type, u.scalars[k], &scalars[k], 1);
+        u.scalars[k] = &scalars[k];
     }
-    for (int k = 0; k < APPLY_SLOTS_MAX; k++)
-        block.slots[k] = u->slots[k] ? wide[1 + k] : NULL;
-    block.g = g;
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at < HALF_BLOCK ? end - at : HALF_BLOCK;
-        widen_array(part->type, gradient + at, g, n);
-        for (int k = 0; k <= APPLY_SLOTS_MAX && stored[k]; k++)
-            widen_array(part->type, stored[k] + at, wide[k], n);
+        struct apply_arguments block = from_element(&u, at, g, part->type);
+        void **places[1 + APPLY_SLOTS_MAX] = {&block.w, &block.slots[0], &block.slots[1]};
+        void *stored[1 + APPLY_SLOTS_MAX];
+        widen_array(u.g_type, gradient + at, g, n);
+        for (int k = 0; is_narrow && k <= APPLY_SLOTS_MAX && *places[k]; k++) {
+            stored[k] = *places[k];
+            widen_array(part->type, stored[k], wide[k], n);
+            *places[k] = wide[k];
+        }
         part->loop(&block, 0, n);
-        for (int k = 0; k <= APPLY_SLOTS_MAX && stored[k]; k++)
-            narrow_array(part->type, wide[k], stored[k] + at, n);
-    }
-    return 0;
-}
-
-/* Widens only a gradient of 16 bits, a block at a time. */
-static int run_narrow_part(void *context, int64_t begin, int64_t end)
-{
-    const struct apply_work *part = context;
-    const uint16_t *gradient = (const uint16_t *)(const void *)part->update->g;
-    float g[HALF_BLOCK];
-    for (int64_t at = begin, n; at < end; at += n) {
-        struct apply_arguments block = from_element(part->update, at, g, part->type);
-        n = end - at < HALF_BLOCK ? end - at : HALF_BLOCK;
-        widen_array(block.g_type, gradient + at, g, n);
-        part->loop(&block, 0, n);
+        for (int k = 0; is_narrow && k <= APPLY_SLOTS_MAX && *places[k]; k++)
+            narrow_array(part->type, wide[k], stored[k], n);
     }
     return 0;
 }
 
 static parallel_body *body_of(const struct apply_work *part)
 {
-    return dtype_bytes(part->type) == 2         ? run_half_part
-           : part->update->g_type != part->type ? run_narrow_part
-                                                : run_part;
+    bool is_wide = dtype_bytes(part->type) > 2 && part->update->g_type == part->type;
+    return is_wide ? run_part : run_widened_part;
 }
 
 /* Several variables, whose elements are numbered consecutively. */

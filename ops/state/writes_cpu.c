@@ -146,8 +146,7 @@ static int run(struct kernel_call *call)
     int code = rows_update(call, (enum rows_op)call->form, &variable->value, &indices, &updates);
     if (code)
         return code;
-    variable_written(variable);
-    return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
+    return assign_finish(call, KERNEL_DONE);
 }
 
 const struct kernel_code kernel_scatter_add = {.run = run, .form = ROWS_ADD};

@@ -152,10 +152,7 @@ static int run(struct kernel_call *call)
         return call->err->code;
     if (tensor_count(call->in[1]))
         code = write_rows(call);
-    if (code > 0)
-        return code;
-    variable_written(variable);
-    return kernel_alias_output(call, 0, 0, NULL) ? code : call->err->code;
+    return code > 0 ? code : assign_finish(call, code);
 }
 
 const struct kernel_code kernel_cuda_scatter_add = {

@@ -105,7 +105,7 @@ static int check(const struct cuda_gemm *g, const struct cuda_lt_algorithm *a,
 static struct tensor array_of(enum dtype type, const void *data)
 {
     struct shape shape = shape_vector(INT32_MAX);
-    return tensor_borrow(type, &shape, (void *)(uintptr_t)data);
+    return tensor_borrow(type, &shape, test_to_host(data)); /* it is the device's in measurements */
 }
 
 struct product_loops {
@@ -182,7 +182,7 @@ static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_al
                               .c = array_of(result, g->c),
                               .backwards =
                                   a->id == ANY_ORDER && atomic_fetch_add(&lt->runs, 1) % 2};
-    set_products(&l, a->id == IN_PARTS ? room->workspace : NULL);
+    set_products(&l, a->id == IN_PARTS ? test_to_host(room->workspace) : NULL);
     return 0;
 }
 

@@ -27,14 +27,6 @@ static const struct option_table table = {
     .operands_max = 2,
 };
 
-static const char *const words[] = {
-    [HOLDERS_NONE] = "none",
-    [HOLDERS_SHARDS] = "shards",
-    [HOLDERS_EACH_WORKER] = "each-worker",
-    [HOLDERS_FIRST_WORKER] = "first-worker",
-    [HOLDERS_SPREAD] = "spread",
-};
-
 /* Returns whether any node runs on a shard of the cluster, or sums go through the shards. */
 static bool uses_shards(const struct graph *graph)
 {
@@ -87,7 +79,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
             if (one)
                 str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
             str_append_quoted(&quoted, str_text(&stray));
-            fprintf(out, "holders=%s\nserved=%s\nstray=%s\n", words[holders],
+            fprintf(out, "holders=%s\nserved=%s\nstray=%s\n", holders_words[holders],
                     uses_shards(joined.graph) ? "1" : "", quoted.data);
             str_release(&stray);
             str_release(&quoted);

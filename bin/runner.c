@@ -13,6 +13,8 @@
 #include "graph/task.h"
 #include "ops/ops.h"
 
+#define IDLE_SECONDS 1.0 /* of a wait for feeds, after which the next may be far off */
+
 /* The source of the variables' first values. */
 struct runner_origin {
     struct stream_reader *reader; /* of --restore; NULL: none */
@@ -69,10 +71,39 @@ static bool ends_wait(void *context)
     return worker_ends_wait(r->worker, r->options.driver);
 }
 
-static int waits_for_feeds(void *context, struct error *err)
+/* Between two steps: lets others read the variables, if they ask to. */
+static void let_read(struct runner *r)
 {
-    const struct runner *r = context;
-    return worker_moment(r->worker, r->options.driver, MOMENT_IDLE, err);
+    if (r->shard && shard_is_asked(r->shard) && saving_collect(r->options.saving))
+        shard_let_read(r->shard, r->options.driver->step);
+}
+
+/* Where workers have parts of variables, these are whole only after a step of all. */
+static int waits_for_feeds(void *context, double seconds, struct error *err)
+{
+    struct runner *r = context;
+    bool was_idle = r->waited >= IDLE_SECONDS && r->waited <= seconds;
+    r->waited = seconds;
+    if (!runner_saves_together(r) && runner_is_settled(r))
+        let_read(r);
+    return was_idle || seconds < IDLE_SECONDS
+               ? 0
+               : worker_moment(r->worker, r->options.driver, MOMENT_IDLE, err);
+}
+
+static void answers(void *context, struct conns *conns)
+{
+    struct runner *r = context;
+    const struct saving *saving = r->options.saving;
+    const struct shard_options options = {.conns = conns,
+                                          .task = r->worker->member.task,
+                                          .variables = r->worker->variables,
+                                          .is_worker = true,
+                                          .save_folder =
+                                              saving->to_store ? saving->options->path : NULL,
+                                          .producer = saving->producer,
+                                          .run = saving->writer.run};
+    r->shard = shard_new(&options);
 }
 
 static int open_worker(struct runner *r, struct error *err)
@@ -84,21 +115,24 @@ static int open_worker(struct runner *r, struct error *err)
                                               .check_numerics = r->options.check,
                                               .no_layouts = r->options.check,
                                               .without = r->options.without},
-                                     .device = r->options.device};
+                                     .device = r->options.device,
+                                     .context = r};
+    if (!r->options.plan_only && runner_has_all_variables(r))
+        options.answers = answers;
     mem_share_heap();
     int code = worker_open(worker, &options, err);
     if (code)
         return code;
     worker_bind_driver(worker, r->options.driver);
     r->options.driver->at_hand.seed = r->options.seed;
-    r->options.saving->variables = worker_variables(worker);
+    r->options.saving->variables = worker->variables;
     r->options.saving->device = worker_device(worker);
     char *claims = member_claims(&worker->member);
     r->options.saving->claims = claims ? arena_strdup(&r->options.saving->arena, claims) : NULL;
     mem_free(claims);
     if (worker->collective)
         tool_read_on(ends_wait, r); /* the others may wait for the step that needs the feed */
-    if (worker->asked)
+    if (worker->asked || r->shard)
         tool_when_idle(waits_for_feeds, r);
     return 0;
 }
@@ -117,6 +151,7 @@ void runner_close(struct runner *r)
 {
     if (!r)
         return;
+    shard_free(r->shard);
     if (r->worker)
         worker_close(r->worker);
     else
@@ -187,6 +222,8 @@ static int start_worker(struct runner *r, const struct runner_origin *begin, str
     int code = saving_newest(saving, &origin.seen, err);
     if (!code)
         code = worker_start(r->worker, r->options.driver, &origin, &counted, err);
+    if (r->shard)
+        shard_go_on_with(r->shard, &saving->writer);
     if (!code && counted)
         code = rejoin(r, counted, err);
     return code ? code : worker_moment(r->worker, r->options.driver, MOMENT_STARTED, err);
@@ -275,18 +312,22 @@ int runner_step(struct runner *r, struct error *err)
     if (!runner_is_settled(r))
         return runner_saves(r) ? saving_step(r->options.saving, false, err) : 0;
     if (runner_saves_together(r)) {
-        bool due, again = true;
+        bool due, is_read, again = true;
         while (again) {
             due = false;
+            is_read = runner_saves(r) && r->shard && shard_is_asked(r->shard);
             if ((runner_saves(r) && saving_is_due(r->options.saving, &due, err)) ||
-                worker_gather_state(r->worker, runner_meets_at(r), due, &again, err))
+                worker_gather_state(r->worker, runner_meets_at(r), due || is_read, &again, err))
                 return err->code;
         }
-        if (!due)
+        if (is_read)
+            let_read(r);
+        if (!due && !is_read)
             return 0;
         int code = saving_step(r->options.saving, true, err);
         return code ? code : worker_cut_parts(r->worker, err);
     }
+    let_read(r);
     return runner_saves(r) ? saving_step(r->options.saving, true, err) : 0;
 }
 
@@ -365,6 +406,8 @@ static int leave(struct runner *r, int code, struct error *err)
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
+    if (r->shard)
+        shard_steps_end(r->shard);
     if (has_values && runner_saves_together(r) &&
         worker_gather_last(r->worker, runner_meets_at(r), has_to_save(r), err))
         return leave(r, err->code, err);

@@ -15,6 +15,7 @@
 #include "cli/tool.h"
 #include "exec/device/device_set.h"
 #include "graph/join.h"
+#include "ps/shard.h"
 #include "transport/session/worker.h"
 
 struct runner_options {
@@ -33,7 +34,9 @@ struct runner {
     struct runner_options options;
     struct worker *worker;     /* the task of a cluster that it is; NULL: it has a session, ... */
     struct device_set devices; /* ... on these */
+    struct shard *shard;       /* answers questions about a worker's variables; NULL: it has none */
     int64_t first;             /* the step before the first that it runs; INT64_MAX: none */
+    double waited;             /* seconds, in the present wait for feeds */
     bool ends;                 /* set by the caller: training is to end, as after a signal */
     bool was_stopped;          /* by another worker, which was asked to end */
 };

@@ -234,7 +234,7 @@ static void say_newest(const char *path, struct error *err)
 static int save_job(struct command *c, struct store *store, double seconds, struct error *err)
 {
     struct str fetches = STR_INIT;
-    struct client client = {.cancelled = c->cancelled};
+    struct client client = {.of_values = true, .cancelled = c->cancelled};
     str_printf(&fetches, "%s/worker-0.rec", job_folder); /* if its host is this host */
     const struct member_options options = {
         .job_folder = job_folder, .key_file = key_file, .producer = "tf-ckpt", .timeout = seconds};

@@ -75,7 +75,7 @@ static const struct option_table table = {
     .operands = "VERB [NAME]...",
     .description =
         "All but serve ask the shards of the cluster of -c or of the job of --job, or the "
-        "one of --task.",
+        "one of --task. Where workers have the variables, list, get and save ask one of these.",
     .examples = "tf-ps serve -c my.cluster --task ps:0\n"
                 "tf-ps list --job run\n"
                 "tf-ps get output/W --job run | tf-show\n"
@@ -412,8 +412,8 @@ static int serve_shard(struct ps_call *call, struct error *err)
 /* What each verb runs, in the order of `verbs`: both come from one list. */
 static const struct ps_verb {
     ps_verb_run *run;
-    bool asks;        /* the shards */
-    const char *view; /* of their replies; "": what --by says */
+    enum { ASKS_NOBODY, ASKS_SHARDS, ASKS_HOLDERS } asks; /* ASKS_HOLDERS: of the variables */
+    const char *view;                                     /* of their replies; "": what --by says */
 } works[] = {
 #define VERB(name, operands, help, options, ...) {__VA_ARGS__},
 #include "bin/ps_verbs.def"
@@ -437,10 +437,11 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     int verb = options_verb(&table, n_operands, operands, err);
     if (verb >= 0 && works[verb].view)
         call.view = find_view(works[verb].view, err);
-    if (err->code || !works[verb].asks)
+    if (err->code || works[verb].asks == ASKS_NOBODY)
         return err->code ? err->code : works[verb].run(&call, err);
     const struct member_options options = cluster_client(tool);
     call.client = &client;
+    client.of_values = works[verb].asks == ASKS_HOLDERS;
     if (!client_open(&client, &options, err))
         works[verb].run(&call, err);
     client_close(&client);

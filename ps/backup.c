@@ -184,7 +184,7 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
              (long long)time(NULL));
     if (backup->fetches)
         tail_init(&f.tail, backup->fetches);
-    if (!client_check_shards_keep(client, err) && !store_next_step(backup->store, at, err) &&
+    if (!client_check_holders(client, err) && !store_next_step(backup->store, at, err) &&
         !cut(&f, err)) {
         commit.request = (struct save_request){.step = *at,
                                                .run = f.fields.origin.run,

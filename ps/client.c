@@ -8,15 +8,16 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/memory.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "graph/holders.h"
 
 #define LOOK_SECONDS 0.02
 
 static bool is_wanted(const struct client *client, const struct cluster_task *task)
 {
-    const char *wanted = client->member.options.task;
-    return wanted ? !strcmp(task->name, wanted) : !strcmp(task->job, SHARD_JOB);
+    return *client->only ? !strcmp(task->name, client->only) : !strcmp(task->job, SHARD_JOB);
 }
 
 /* Finds a task to ask whose port is not known yet; NULL: none. */
@@ -69,22 +70,23 @@ static int await_ports(struct client *client, struct error *err)
     return 0;
 }
 
-int client_check_shards_keep(const struct client *client, struct error *err)
+/* Returns whether that is who holds the variables of the job, as far as it is known. */
+static bool is_held(const struct client *client, enum holders by)
 {
-    return client->member.job.folder ? job_check_shards_keep(&client->member.job, err) : 0;
+    char *holders = client->member.job.folder ? job_holders(&client->member.job) : NULL;
+    bool is_it = holders && !strcmp(holders, holders_words[by]);
+    mem_free(holders);
+    return is_it;
 }
 
-static int choose_tasks(struct client *client, struct error *err)
+int client_check_holders(const struct client *client, struct error *err)
 {
-    const char *wanted = client->member.options.task;
-    vec_each(task, &client->member.cluster.tasks)
-        if (is_wanted(client, task))
-            vec_push(&client->tasks, task->name);
-    if (client->tasks.n || (!wanted && client_check_shards_keep(client, err)))
-        return err->code;
-    return wanted
-               ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", wanted)
-               : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
+    return is_held(client, HOLDERS_SPREAD)
+               ? error_set(err, ERR_CONFIG,
+                           "job directory %s: neither the shards nor any one worker have all "
+                           "variables",
+                           client->member.job.folder)
+               : 0;
 }
 
 /* Fails for a task that is known to be dead: it is not waited for. */
@@ -100,6 +102,38 @@ static int check_alive(const struct client *client, const struct cluster_task *t
         code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died",
                          task->name, task->address, (long)process.pid);
     return code;
+}
+
+/* Returns the worker to ask, the first that lives if each has all variables; NULL: none. */
+static const struct cluster_task *find_worker(const struct client *client)
+{
+    const struct cluster *cluster = &client->member.cluster;
+    bool each = is_held(client, HOLDERS_EACH_WORKER), first = is_held(client, HOLDERS_FIRST_WORKER);
+    struct error ignored = ERROR_INIT;
+    const struct cluster_task *worker = NULL;
+    if (cluster_count(cluster, SHARD_JOB) && !(client->of_values && (each || first)))
+        return NULL;
+    vec_each(task, &cluster->tasks) {
+        if (!strcmp(task->job, SHARD_JOB))
+            continue;
+        worker = worker ? worker : task;
+        if (each && !check_alive(client, task, &ignored))
+            return task;
+    }
+    return worker;
+}
+
+static int choose_tasks(struct client *client, struct error *err)
+{
+    for (size_t i = 0; i < client->member.cluster.tasks.n; i++) {
+        const struct cluster_task *task = &client->member.cluster.tasks.items[i];
+        if (is_wanted(client, task))
+            vec_push(&client->tasks, task->name);
+    }
+    return client->tasks.n ? 0
+           : *client->only
+               ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", client->only)
+               : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
 }
 
 /* Returns the address: for a job on this host the control socket, which needs no key. */
@@ -169,8 +203,14 @@ int client_open(struct client *client, const struct member_options *options, str
 {
     char own[TASK_TEXT_BYTES];
     struct member *member = &client->member;
-    if (member_find(member, options, own, err) ||
-        (member->job.folder && !options->cluster_path && await_ports(client, err)) ||
+    if (member_find(member, options, own, err))
+        return err->code;
+    const struct cluster_task *worker = options->task ? NULL : find_worker(client);
+    snprintf(client->only, sizeof client->only, "%s",
+             options->task ? options->task
+             : worker      ? worker->name
+                           : "");
+    if ((member->job.folder && !options->cluster_path && await_ports(client, err)) ||
         choose_tasks(client, err))
         return err->code;
     client->news = options->news;

@@ -12,21 +12,22 @@
 struct verb_row {
     const char *name;
     enum { QUICK, SLOW, WRITER } queue;
+    bool reads; /* or saves: that is all that workers do for others */
     shard_work *work;
 };
 
 static const struct verb_row verbs[] = {
-    {"list", QUICK, shard_list},
-    {"get", QUICK, shard_get},
-    {"put", QUICK, shard_put},
-    {"reset", QUICK, shard_reset},
-    {"snapshot", QUICK, shard_snapshot},
-    {"keep", WRITER, shard_write},
-    {"save", SLOW, shard_save},
-    {"restore", SLOW, shard_restore},
-    {"cut", SLOW, shard_hand_out},
-    {"part", QUICK, shard_part},
-    {"origin", QUICK, shard_tell_origin},
+    {"list", QUICK, true, shard_list},
+    {"get", QUICK, true, shard_get},
+    {"put", QUICK, false, shard_put},
+    {"reset", QUICK, false, shard_reset},
+    {"snapshot", QUICK, false, shard_snapshot},
+    {"keep", WRITER, false, shard_write},
+    {"save", SLOW, true, shard_save},
+    {"restore", SLOW, false, shard_restore},
+    {"cut", SLOW, true, shard_hand_out},
+    {"part", QUICK, true, shard_part},
+    {"origin", QUICK, false, shard_tell_origin},
 };
 
 /* ---- queries ---- */
@@ -84,14 +85,26 @@ static void run_query(void *argument)
     query->work(query);
 }
 
+static void refuse(const struct query *query)
+{
+    struct error err = ERROR_INIT;
+    error_set(&err, ERR_CONFIG,
+              "a worker lets others read and save its variables, and does nothing else for them");
+    reply_error(query->peer, query->id, &err);
+}
+
 static void verb(void *context, const struct query *from)
 {
     struct shard *shard = context;
-    struct shard_query *query = query_new(shard, from);
     struct serial_queue *const queues[] = {shard->quick, shard->slow, shard->writer};
     const struct verb_row *row = verbs;
     while (strcmp(row->name, from->verb) != 0)
         row++;
+    if (shard->steps && !row->reads) {
+        refuse(from);
+        return;
+    }
+    struct shard_query *query = query_new(shard, from);
     query->work = row->work;
     if (!serial_queue_add(queues[row->queue], run_query, query))
         shard_query_free(query); /* the links have also ended */
@@ -100,6 +113,10 @@ static void verb(void *context, const struct query *from)
 static void verb_stop(void *context, const struct query *query)
 {
     struct shard *shard = context;
+    if (shard->steps) {
+        refuse(query);
+        return;
+    }
     reply_done(query->peer, query->id);
     if (shard->options.stop)
         shard->options.stop(shard->options.context);
@@ -117,6 +134,8 @@ void shard_say(struct shard *shard, const char *line)
 
 enum shard_reaction shard_react(struct shard *shard, enum shard_event event)
 {
+    if (shard->steps) /* a worker has states of its own */
+        return SHARD_GO_ON;
     pthread_mutex_lock(&shard->lock);
     enum shard_reaction what = shard_life_react(&shard->life, event);
     pthread_mutex_unlock(&shard->lock);
@@ -143,7 +162,7 @@ static void open_files(struct shard *shard)
 {
     struct error err = ERROR_INIT;
     const struct shard_options *options = &shard->options;
-    if (!options->save_folder || !str_ends(options->task, ":0"))
+    if (!options->save_folder || !str_ends(options->task, ":0") || options->is_worker)
         return;
     if (store_ensure(options->save_folder, &shard->no_store))
         return;
@@ -168,7 +187,8 @@ struct shard *shard_new(const struct shard_options *options)
     shard->saved_step = shard->failed_step = -1;
     shard->saves_as.run = options->run;
     shard->began = time_now();
-    LIFE_BEGINS("shard.starts");
+    if (!options->is_worker)
+        LIFE_BEGINS("shard.starts");
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);
     pthread_mutex_init(&shard->claims_lock, NULL);
@@ -177,8 +197,11 @@ struct shard *shard_new(const struct shard_options *options)
     open_files(shard);
     shard->watcher = (struct variable_watcher){shard_claims_variable, resource_made};
     variable_watch(options->variables, &shard->watcher);
-    shard->sums = sum_server_new(
-        &(struct sum_server_options){options->conns, options->tell, options->context});
+    if (options->is_worker)
+        shard->steps = step_pause_new();
+    else
+        shard->sums = sum_server_new(
+            &(struct sum_server_options){options->conns, options->tell, options->context});
     shard->forget = loop_timer_new(conns_loop(options->conns), forget_pushes, shard);
     loop_timer_set(shard->forget, FORGET_SECONDS);
     shard->quick = serial_queue_new();
@@ -206,6 +229,12 @@ void shard_free(struct shard *shard)
 {
     if (!shard)
         return;
+    if (shard->steps) {
+        struct error why = ERROR_INIT;
+        error_set(&why, ERR_UNAVAILABLE, "%s ends", shard->options.task);
+        conns_refuse(shard->options.conns, &why);
+        step_pause_close(shard->steps);
+    }
     shard_react(shard, SHARD_END);
     atomic_store(&shard->ends, true);
     serial_queue_free(shard->quick);
@@ -223,9 +252,34 @@ void shard_free(struct shard *shard)
         clock_count_in(containers_clock(shard->options.variables), NULL, 0);
     pushes_close(&shard->pushes);
     shard_origin_end(shard);
+    step_pause_free(shard->steps);
     arena_release(&shard->arena);
     pthread_mutex_destroy(&shard->lock);
     pthread_mutex_destroy(&shard->cuts_lock);
     pthread_mutex_destroy(&shard->claims_lock);
     mem_free(shard);
+}
+
+/* ---- in a worker ---- */
+
+static bool is_never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+bool shard_is_asked(struct shard *shard)
+{
+    loop_run_until(conns_loop(shard->options.conns), is_never, NULL, 0);
+    return step_pause_is_wanted(shard->steps);
+}
+
+void shard_let_read(struct shard *shard, int64_t step)
+{
+    step_pause_hold(shard->steps, step);
+}
+
+void shard_steps_end(struct shard *shard)
+{
+    step_pause_close(shard->steps);
 }

@@ -12,7 +12,8 @@
  *   stop                     ends the process
  *
  * For workers that update by themselves it is also a summation server
- * (transport/collective/sum_server.h).
+ * (transport/collective/sum_server.h). Such a worker answers what only reads its variables (list,
+ * get, save, cut, part, status, stats): for this it has a shard of its own, with options.is_worker.
  *
  * Work that waits for locks or disks is done by threads of the shard; the loop's thread never
  * blocks.
@@ -20,7 +21,7 @@
 #ifndef TF_PS_SHARD_H
 #define TF_PS_SHARD_H
 
-#include "checkpoint/store/run.h"
+#include "checkpoint/store/save.h"
 #include "exec/device/device.h"
 #include "graph/cluster.h"
 #include "ps/fields.h"
@@ -31,6 +32,7 @@ struct shard_options {
     const char *task; /* "ps:0" */
     struct variable_store *variables;
     struct device *device; /* where a restore creates variables */
+    bool is_worker;        /* its own steps change the variables; others only read them */
 
     void *context;
     /* Called after a request to stop was replied to, in the loop's thread. NULL: stops the loop. */
@@ -61,7 +63,7 @@ struct shard;
  * shard. */
 struct shard *shard_new(const struct shard_options *options);
 
-/* Called when the loop no longer runs. */
+/* Called when the loop no longer runs, or, in a worker, before others run it: they refuse all. */
 void shard_free(struct shard *shard);
 
 /* Before the loop runs: restores the shard's part of a checkpoint in the folder. `wanted` NULL: the
@@ -76,8 +78,21 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
  * the error why no store could be created there. A damaged store shows at the first save. */
 int shard_check_store(struct shard *shard, struct error *err);
 
+/* From now on the shard saves as that run, and continues it if the writer does. If the shard was
+ * given a name for its run, it keeps that name. Any thread. */
+void shard_go_on_with(struct shard *shard, const struct store_writer *writer);
+
 /* Starts automatic checkpoints, if the options say so. Called after shard_resume: what is due
  * depends on the clock, which must be completely restored. */
 void shard_start_saves(struct shard *shard);
+
+/* ---- in a worker, for the thread that runs steps and the loop, between two steps ---- */
+
+/* Answers what came since the last step; returns whether somebody waits to read the variables. */
+bool shard_is_asked(struct shard *shard);
+/* Stands still as long as others read them. All snapshots of them are collected. */
+void shard_let_read(struct shard *shard, int64_t step);
+/* No step follows: from now on nobody waits for one. */
+void shard_steps_end(struct shard *shard);
 
 #endif

@@ -58,6 +58,8 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
         cut_take(shard->options.variables, &locked, &cut.cut);
         cut.name = mem_strdup(name);
         *slot_of(shard, name) = cut;
+        if (shard->steps) /* the worker itself may save after the next step */
+            collect(slot_of(shard, name), err);
     }
     containers_unlock(&locked, false);
     pthread_mutex_unlock(&shard->cuts_lock);

@@ -12,6 +12,7 @@
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "ps/shard_life.h"
+#include "ps/step_pause.h"
 #include "ps/tail.h"
 #include "resource/clock.h"
 #include "transport/collective/sum_server.h"
@@ -56,6 +57,7 @@ struct shard {
     struct arena arena;
     const char *name;                  /* of the shard's environment in a store */
     struct sum_server *sums;           /* for workers that update by themselves */
+    struct step_pause *steps;          /* in a worker: where they stand still; NULL: a shard */
     struct serial_queue *quick, *slow; /* for waits for variables; for waits for other shards */
     struct serial_queue *writer; /* for disk writes; a leader waits for it, so it never leads */
     double began;
@@ -173,9 +175,6 @@ void shard_measure_forget(struct shard *shard);
 
 /* shard_origin.c */
 shard_work shard_tell_origin;
-/* From now on the shard saves as that run, and continues it if the writer does. If the shard was
- * given a name for its run, it keeps that name. */
-void shard_go_on_with(struct shard *shard, const struct store_writer *writer);
 struct store_writer shard_saves_as(struct shard *shard);
 bool shard_is_own_folder(const struct shard *shard, const char *folder);
 

@@ -336,6 +336,8 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
                             save->seconds + 1, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
+    if (save->shard->steps)
+        step_pause_end(save->shard->steps);
     return code;
 }
 
@@ -379,6 +381,7 @@ static int pause_for(struct shard_query *query, struct shard_save_request *wante
                      struct error *err)
 {
     const struct shard_fields *fields = &query->fields;
+    struct step_pause *steps = query->shard->steps;
     *wanted = (struct shard_save_request){
         .folder = fields->folder ? fields->folder : query->shard->options.save_folder,
         .step = fields->origin.step,
@@ -388,7 +391,12 @@ static int pause_for(struct shard_query *query, struct shard_save_request *wante
         .clock = containers_clock(query->shard->options.variables)};
     if (!wanted->folder)
         return error_set(err, ERR_USAGE, "no folder to save to");
-    return wanted->clock ? shard_pause(query->shard, 0, fields->seconds, &wanted->step, err) : 0;
+    if (steps && (fields->last || shard_is_own_folder(query->shard, wanted->folder)))
+        return error_set(err, ERR_CONFIG, "it saves to %s by itself, and goes on with that",
+                         query->shard->options.save_folder);
+    return wanted->clock ? shard_pause(query->shard, 0, fields->seconds, &wanted->step, err)
+           : steps       ? step_pause_begin(steps, fields->seconds, &wanted->step, err)
+                         : 0;
 }
 
 void shard_save(struct shard_query *query)

@@ -8,6 +8,20 @@
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
+/* In a worker, steps stand still from here, unless it fails, to reading_ends. */
+static int reading_begins(const struct shard_query *query, struct error *err)
+{
+    int64_t step;
+    struct step_pause *steps = query->shard->steps;
+    return steps ? step_pause_begin(steps, query->fields.seconds, &step, err) : 0;
+}
+
+static void reading_ends(const struct shard_query *query)
+{
+    if (query->shard->steps)
+        step_pause_end(query->shard->steps);
+}
+
 /* ---- list ---- */
 
 void shard_list(struct shard_query *query)
@@ -16,8 +30,12 @@ void shard_list(struct shard_query *query)
     const struct variable_place place = {fields->container, fields->name};
     variable_vec locked = VEC_INIT;
     struct error err = ERROR_INIT;
-    if (containers_lock(query->shard->options.variables, &place, false, fields->seconds, &locked,
-                        &err))
+    if (!reading_begins(query, &err)) {
+        containers_lock(query->shard->options.variables, &place, false, fields->seconds, &locked,
+                        &err);
+        reading_ends(query);
+    }
+    if (err.code)
         shard_reply_failure(query, &err);
     msgpack_packer *packer = err.code ? NULL : reply_begin(query->peer, query->id, 1);
     if (packer) {
@@ -59,8 +77,12 @@ void shard_get(struct shard_query *query)
     struct named_tensor found = {fields->name, TENSOR_INIT};
     if (!check_name(query))
         return;
-    if (containers_get(query->shard->options.variables, fields->container, fields->name,
-                       fields->seconds, &found.tensor, &err)) {
+    if (!reading_begins(query, &err)) {
+        containers_get(query->shard->options.variables, fields->container, fields->name,
+                       fields->seconds, &found.tensor, &err);
+        reading_ends(query);
+    }
+    if (err.code) {
         shard_reply_failure(query, &err);
     } else {
         reply_tensors(query->peer, query->id, &found, 1);

@@ -174,7 +174,7 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
                                   .seconds = client->member.options.timeout / 2,
                                   .last = last,
                                   .origin.step = -1};
-    int code = client_check_shards_keep(client, err);
+    int code = client_check_holders(client, err);
     if (!code)
         code = verbs_leader(client, &leader, err);
     if (!code)

@@ -364,9 +364,7 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
     }
 }
 
-/* A cut is taken when all before it are collected: a variable has one snapshot at a time. NULL, and
- * it was told: they are not. */
-static struct autosave_job *take_cut(struct autosave *a, int64_t step)
+bool autosave_collect(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
     double wait = a->options.copy_wait > 0 ? a->options.copy_wait : COPY_SECONDS;
@@ -380,12 +378,21 @@ static struct autosave_job *take_cut(struct autosave *a, int64_t step)
                       " are still being copied after %g s",
                       step, a->job->step, wait);
             tell_failure(a, &err);
-            return NULL;
+            return false;
         }
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     if (a->candidate)
         collect(a->candidate, &ignored);
+    return true;
+}
+
+/* A cut is taken when all before it are collected: a variable has one snapshot at a time. NULL, and
+ * it was told: they are not. */
+static struct autosave_job *take_cut(struct autosave *a, int64_t step)
+{
+    if (!autosave_collect(a, step))
+        return NULL;
     /* No step is running, so no variable has to be locked. */
     struct autosave_job *job = mem_alloc(sizeof *job);
     struct variable_store *store = a->options.variables;

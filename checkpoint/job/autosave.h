@@ -81,6 +81,8 @@ bool autosave_is_due(struct autosave *autosave, int64_t step);
 /* After each step: starts a save if one is due and none is under way. A step that is not settled is
  * not saved, but may have measured the one before. */
 void autosave_step(struct autosave *autosave, int64_t step, bool is_settled);
+/* As of saving_collect. */
+bool autosave_collect(struct autosave *autosave, int64_t step);
 /* ERR_DENIED when a save has found that another job has taken the store over, so that this job
  * should end. */
 int autosave_check(const struct autosave *autosave, struct error *err);

@@ -367,6 +367,11 @@ int saving_step(struct saving *s, bool is_settled, struct error *err)
     return autosave_check(s->autosave, err);
 }
 
+bool saving_collect(struct saving *s)
+{
+    return !s->autosave || autosave_collect(s->autosave, s->driver->step);
+}
+
 int saving_read_blob(struct saving *s, const char *name, struct str *text, struct error *err)
 {
     struct store *store;

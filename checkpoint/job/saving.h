@@ -81,6 +81,9 @@ int saving_is_due(struct saving *saving, bool *due, struct error *err);
 /* Called after each step: starts a background save to the store if one is due, unless the
  * variables are not settled, so that this step is not to be saved. */
 int saving_step(struct saving *saving, bool is_settled, struct error *err);
+/* Copies what earlier snapshots share with the variables, so that others may take one. Returns
+ * false, which was told, if that takes too long. */
+bool saving_collect(struct saving *saving);
 /* Ends: waits for the save under way, and saves `step` unless it was saved; reports which
  * background saves were left out or failed. */
 int saving_finish(struct saving *saving, int64_t step, struct error *err);

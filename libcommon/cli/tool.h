@@ -132,9 +132,9 @@ void tool_end_late(bool ends);
  * it after tool_cancel_after. */
 void tool_read_on(bool (*ends)(void *context), void *context);
 
-/* Calls `idle` once in each wait for input that exceeds a second. If it fails, so does the wait.
- * Call it after tool_catch_signals. */
-void tool_when_idle(int (*idle)(void *context, struct error *err), void *context);
+/* Calls `idle` a few times a second in each wait for input, with the time that it lasts. If `idle`
+ * fails, so does the wait. Call it after tool_catch_signals. */
+void tool_when_idle(int (*idle)(void *context, double seconds, struct error *err), void *context);
 
 /* For work that cannot be interrupted: if more than `seconds` (above 0) of computing time pass
  * before tool_end_limit is called, the process ends as if run() had returned `reason`. Until then

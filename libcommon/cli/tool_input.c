@@ -10,11 +10,12 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "base/vec.h"
 #include "cli/tool_private.h"
 
 #define LOOK_MILLISECONDS 50    /* between two checks whether a wait is over */
-#define IDLE_MILLISECONDS 1000  /* after which `idle` is called */
+#define IDLE_MILLISECONDS 100   /* between two calls of `idle` */
 #define FOLLOW_MILLISECONDS 100 /* between two checks whether a file has grown */
 #define STILL_LOOKS 10          /* checks after which a replaced file is taken to grow no more */
 
@@ -106,6 +107,7 @@ static int until_readable(int fd, struct error *err)
 {
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = tool_signal_fd, .events = POLLIN}};
     int patience = tool_has_idle() ? IDLE_MILLISECONDS : -1;
+    double began = time_now();
     for (;;) {
         bool asked = tool_signal();
         if (tool_ends_wait())
@@ -113,10 +115,8 @@ static int until_readable(int fd, struct error *err)
         int n = poll(fds, asked ? 1 : 2, asked ? LOOK_MILLISECONDS : patience);
         if (n < 0 && errno != EINTR)
             return 0;
-        if (!n && !asked && tool_idle(err))
+        if (!n && !asked && tool_idle(time_now() - began, err))
             return err->code;
-        if (!n && !asked)
-            patience = -1;
         if (fds[0].revents)
             return 0;
     }

@@ -20,7 +20,7 @@ extern int tool_signal_fd;
  * must check again regularly. */
 bool tool_ends_wait(void);
 bool tool_has_idle(void);
-int tool_idle(struct error *err);
+int tool_idle(double seconds, struct error *err);
 
 /* Returns whether the work was cancelled because it has not ended in time after a signal
  * (tool_cancel_after). */

@@ -28,7 +28,7 @@ static struct itimerspec grace;
 static atomic_bool *grace_flag;          /* NULL: no cancellation */
 static bool (*ends_wait)(void *context); /* NULL: any signal ends the wait */
 static void *ends_wait_context;
-static int (*when_idle)(void *context, struct error *err);
+static int (*when_idle)(void *context, double seconds, struct error *err);
 static void *when_idle_context;
 
 static void end_by(int number)
@@ -126,7 +126,7 @@ void tool_read_on(bool (*ends)(void *context), void *context)
     ends_wait_context = context;
 }
 
-void tool_when_idle(int (*idle)(void *context, struct error *err), void *context)
+void tool_when_idle(int (*idle)(void *context, double seconds, struct error *err), void *context)
 {
     when_idle = idle;
     when_idle_context = context;
@@ -137,9 +137,9 @@ bool tool_has_idle(void)
     return when_idle;
 }
 
-int tool_idle(struct error *err)
+int tool_idle(double seconds, struct error *err)
 {
-    return when_idle(when_idle_context, err);
+    return when_idle(when_idle_context, seconds, err);
 }
 
 bool tool_ends_wait(void)

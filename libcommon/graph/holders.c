@@ -7,6 +7,14 @@
 #include "graph/device_name.h"
 #include "graph/worker_attr.h"
 
+const char *const holders_words[HOLDERS_KINDS] = {
+    [HOLDERS_NONE] = "none",
+    [HOLDERS_SHARDS] = "shards",
+    [HOLDERS_EACH_WORKER] = "each-worker",
+    [HOLDERS_FIRST_WORKER] = "first-worker",
+    [HOLDERS_SPREAD] = "spread",
+};
+
 bool holders_must_save(const struct node *node)
 {
     return node_is(node, "Variable") && !node_attr(node, WORKER_LOCAL) &&

@@ -22,7 +22,9 @@ enum holders {
     HOLDERS_EACH_WORKER,  /* each task of another job has all of them */
     HOLDERS_FIRST_WORKER, /* the first task of that job alone has all of them */
     HOLDERS_SPREAD,       /* neither the shards nor any one process have all of them */
+    HOLDERS_KINDS
 };
+extern const char *const holders_words[HOLDERS_KINDS];
 
 /* Returns the holders for the whole job. Sets *one to a variable that the shards do not hold, or to
  * any variable with HOLDERS_SHARDS. */

@@ -64,18 +64,104 @@ END
     [[ $(saved st) =~ ^2\ 1\  ]]
 }
 
-@test "shards without variables are not asked to save, and say who has them" {
+counts() { # OPTION...: a job in the background; each step adds 1 to a and to each element of b
+    cat >count.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1}}
+a = variable{name = "a", shape = {}, init = 0}
+b = variable{name = "b", shape = {300, 2}, init = 0}
+entry.train = minimize(Mean(x, 0) * 0 - a - Sum(b, {0, 1}), optim.sgd{rate = 1})
+END
+    tf-graph count.lua >count.tfg
+    timeout -k 5 90 tf-run "$@" --job job -q count.tfg -- "${feed[@]}" --epochs 1000000 2>err \
+        3>&- >/dev/null &
+    soon 30 tf-ps get a --job job
+}
+
+@test "workers that have the variables answer questions about them, each of one step" {
+    while read -r words; do
+        read -ra words <<<"$words"
+        echo "${words[@]}"
+        rm -rf bk other
+        tf-ckpt init bk
+        counts "${words[@]}"
+        [ "$(tf-ps list --job job | awk '$1 == "worker:0" { print $3, $4 }')" = "a float32[]
+b float32[300,2]" ]
+        for i in 1 2 3; do
+            [ "$(tf-ps get b --job job | tf-show --json | jq '.b | flatten | unique | length')" = 1 ]
+            tf-ckpt save bk --job job
+            tf-ps save other --job job
+        done
+        tf-run stop --job job
+        wait
+        for store in bk other; do
+            [ "$(tf-ckpt list --json $store | jq -s length)" -ge 2 ]
+            while read -r step; do
+                [ "$(tf-ckpt cat "$store@$step" a | tf-show --json | jq .a)" = "$step" ]
+                [ "$(tf-ckpt cat "$store@$step" b | tf-show --json |
+                    jq -c '.b | flatten | unique')" = "[$step]" ]
+            done < <(tf-ckpt list --json $store | jq .step)
+            tf-ckpt verify $store --data
+        done
+    done <<'END'
+--workers 2 --mode allreduce
+--workers 1 --mode allreduce
+--workers 2 --mode allreduce,average=10
+--workers 2 --mode sync,update=worker --ps 1
+END
+}
+
+@test "a variable of which each worker has a part is read whole, and goes on from what is saved" {
+    cat >wide.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1, 12}}
+h = nn.dense(x, 32, {name = "h"})
+y = nn.dense(h, 16, {name = "y"})
+entry.train = minimize(Sum(y, {0, 1}), optim.sgd{rate = 0})
+END
+    tf-graph wide.lua >wide.tfg
+    printf "%s\n" 1,2,3,4,5,6,7,8,9,10,11,12 12,11,10,9,8,7,6,5,4,3,2,1 >x.csv
+    wide() {
+        timeout -k 5 90 tf-run --workers 2 --mode allreduce,dense=a -q "$@" wide.tfg -- \
+            tf-data -q csv x.csv x=1-12 --batch 1 --epochs 1000000 3>&- >/dev/null
+    }
+    wide --job job --save st/ &
+    soon 30 tf-ps get h/W --job job
+    grep -q _part_shape <(tf-show --text job/parts.tfg)
     tf-ckpt init bk
-    timeout -k 5 60 tf-run --ps 1 --workers 2 --mode sync,update=worker --job job -q m.tfg -- \
-        "${feed[@]}" --epochs 1000000 2>err 3>&- >/dev/null &
-    soon 30 eval '[[ $(tf-run status --job job) == *worker:1*ready* ]]'
-    run -78 --separate-stderr tf-ckpt save bk --job job
-    [[ $stderr == "tf-ckpt: job directory job: the variables are the workers'"* ]]
-    run -78 --separate-stderr tf-ps save other --job job
-    [[ $stderr == "tf-ps: job directory job: the variables are the workers'"* ]]
-    [ -z "$(tf-ckpt list --json bk)" ]
-    [ ! -e other ]
+    tf-ckpt save bk --job job
+    for name in h/W y/b; do
+        tf-ps get $name --job job -o "${name/\//-}.npy"
+        tf-ckpt cat bk $name -o saved.npy
+        cmp "${name/\//-}.npy" saved.npy
+    done
     tf-run stop --job job
+    wait
+    for name in h/W y/b; do
+        tf-ckpt cat st $name -o saved.npy
+        cmp "${name/\//-}.npy" saved.npy
+    done
+    step=$(tf-ckpt list --json bk | jq .step)
+    wide --steps $((step + 5)) --resume --save bk/
+    [ "$(tf-ckpt list --json bk | jq -s '.[-1].step')" -eq $((step + 5)) ]
+}
+
+@test "a worker that waits for data answers; what would make workers differ is refused" {
+    mkfifo slow
+    tf-data -q csv x.csv x=1 --batch 2 >two.rec
+    timeout -k 5 90 tf-run --workers 1 --mode allreduce --job job --save st/ -q m.tfg -- \
+        cat slow 2>err 3>&- >/dev/null &
+    exec 9>slow
+    head -c "$(($(wc -c <two.rec) - 60))" two.rec >&9 # the last of four steps has no data yet
+    soon 30 eval 'tf-ps save other --job job
+        [ "$(tf-ckpt list --json other | tail -1 | jq .step)" = 3 ]'
+    run -78 --separate-stderr tf-ps reset --job job
+    [[ $stderr == "tf-ps: worker:0: a worker lets others read and save its variables, "* ]]
+    run -78 --separate-stderr tf-ps save st --job job
+    [[ $stderr == "tf-ps: worker:0: it saves to st/ by itself"* ]]
+    run -78 --separate-stderr tf-ps stop --job job
+    tail -c 60 two.rec >&9
+    exec 9>&-
+    wait
+    [ "$(tf-ckpt list --json st | tail -1 | jq .step)" -eq 4 ]
 }
 
 @test "nothing to save is refused before anything is run" {

@@ -322,17 +322,10 @@ int job_cluster(const struct job *job, struct cluster *cluster, struct error *er
     return code;
 }
 
-int job_check_shards_keep(const struct job *job, struct error *err)
+char *job_holders(const struct job *job)
 {
     struct error missing = ERROR_INIT;
-    char *holders = job_read(job, "holders", &missing);
-    if (holders && strcmp(holders, "shards") && strcmp(holders, "none"))
-        error_set(err, ERR_CONFIG,
-                  "job directory %s: the variables are the workers', and the first of these saves "
-                  "them, to the store of the job's --save; shards have none",
-                  job->folder);
-    mem_free(holders);
-    return err->code;
+    return job_read(job, "holders", &missing);
 }
 
 struct edit {

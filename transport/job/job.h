@@ -87,9 +87,9 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
 /* Reads the present cluster file into a zero-initialised cluster. */
 int job_cluster(const struct job *job, struct cluster *cluster, struct error *err);
 
-/* Returns 0 if the shards hold the job's variables, as determined from its graphs when the job
- * began (graph/holders.h), or if that is not recorded; ERR_CONFIG if workers hold them. */
-int job_check_shards_keep(const struct job *job, struct error *err);
+/* Returns who holds the job's variables, as determined from its graphs when the job began: a word
+ * of `holders_words` there, which the caller frees; NULL: it is not recorded. */
+char *job_holders(const struct job *job);
 
 /* Returns briefly why a task of the cluster cannot be reached yet; NULL if nothing is known against
  * it: its address is complete, and its process runs or is on another host. */

@@ -229,11 +229,6 @@ int driver_session_update(struct driver_session *session, int i, const struct gr
     return own.code ? own.code : code;
 }
 
-struct variable_store *driver_session_variables(struct driver_session *session)
-{
-    return session_variables(session->local);
-}
-
 int driver_session_tasks(const struct driver_session *session)
 {
     return (int)session->tasks.n;

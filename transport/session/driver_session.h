@@ -48,9 +48,6 @@ int driver_session_run(struct driver_session *session, const struct plan_request
 /* Ends the current step, and later ones as soon as they start; from any thread. */
 void driver_session_cancel(struct driver_session *session, const struct error *why);
 
-/* Returns the variables of the driver's own task. */
-struct variable_store *driver_session_variables(struct driver_session *session);
-
 /* Return the number of other tasks, and the index of the one with that name; -1: none. */
 int driver_session_tasks(const struct driver_session *session);
 int driver_session_find(const struct driver_session *session, const char *name);

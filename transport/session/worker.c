@@ -53,6 +53,7 @@ static int open_session(struct worker *worker, struct error *err)
                                              .pumps = true,
                                              .given_up = options->given_up,
                                              .context = options->news.context};
+    session.local.plan.variables = worker->variables;
     session.local.plan.outgoing = conns_outgoing(worker->member.conns);
     if (worker->devices.devices.n)
         session.local.plan.device = worker->devices.devices.items[0];
@@ -61,7 +62,7 @@ static int open_session(struct worker *worker, struct error *err)
 
 static struct journal *own_journal(const struct worker *worker)
 {
-    return journal_of(driver_session_variables(worker->session), "default");
+    return journal_of(worker->variables, "default");
 }
 
 uint64_t worker_hash_graph(const struct graph *graph, uint64_t seed)
@@ -98,6 +99,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
     memset(worker, 0, sizeof *worker);
     LIFE_BEGINS("worker.meets");
     worker->options = *options;
+    worker->variables = variable_store_new();
     int code = member_open(&worker->member, &options->member, err);
     worker->replica =
         code ? 0 : task_replica(options->graph, worker->member.job_name, worker->member.index);
@@ -107,6 +109,11 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = task_table_fill(&table, options->graph, err);
     if (!code)
         code = open_devices(worker, &table, err);
+    if (!code && options->answers) {
+        struct address bound;
+        options->answers(options->context, worker->member.conns);
+        code = member_listen(&worker->member, &bound, err);
+    }
     if (!code)
         code = worker_open_collective(worker, err);
     if (!code)
@@ -130,6 +137,7 @@ void worker_close(struct worker *worker)
     driver_session_close(worker->session);
     worker_close_collective(worker);
     member_close(&worker->member);
+    variable_store_free(worker->variables);
     device_set_release(&worker->devices);
     vec_release(&worker->own);
     vec_release(&worker->parts);
@@ -220,7 +228,7 @@ int worker_take(struct worker *worker, struct saved_variable *saved, struct erro
                                          .fields = saved,
                                          .answered = take_value,
                                          .context = saved};
-    return task < 0 ? variable_take(driver_session_variables(worker->session), saved, err)
+    return task < 0 ? variable_take(worker->variables, saved, err)
                     : driver_session_ask(worker->session, task, &request, err);
 }
 
@@ -238,8 +246,7 @@ int worker_put(struct worker *worker, struct saved_variable *saved, struct error
         return driver_session_ask(worker->session, task, &request, err);
     if (!worker->devices.devices.n)
         return error_set(err, ERR_CONFIG, "%s: there is no device here", node_text(saved->node));
-    return variable_put(driver_session_variables(worker->session), saved,
-                        worker->devices.devices.items[0], err);
+    return variable_put(worker->variables, saved, worker->devices.devices.items[0], err);
 }
 
 struct resource_stream {
@@ -278,7 +285,7 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
     }
     /* Resources hold the other workers' own variables. */
     if (!code) {
-        resource_snapshots_place(driver_session_variables(worker->session), &snapshots);
+        resource_snapshots_place(worker->variables, &snapshots);
         code = resource_snapshots_save(&snapshots, &to.sink, err);
         resource_snapshots_release(&snapshots);
     }
@@ -297,8 +304,8 @@ static bool is_own(void *context, const struct node *node)
 static int take_part(void *context, const struct variable_record *part, struct error *err)
 {
     const struct worker *worker = context;
-    return resource_restore(driver_session_variables(worker->session), resource_kinds,
-                            part->container, part->name, &part->value, err);
+    return resource_restore(worker->variables, resource_kinds, part->container, part->name,
+                            &part->value, err);
 }
 
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err)
@@ -550,11 +557,6 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
 }
 
 /* ---- between steps, and after the last one ---- */
-
-struct variable_store *worker_variables(struct worker *worker)
-{
-    return driver_session_variables(worker->session);
-}
 
 struct device *worker_device(struct worker *worker)
 {

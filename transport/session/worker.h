@@ -17,9 +17,14 @@
 
 struct worker_options {
     struct member_options member;
-    struct graph *graph; /* all parts; becomes this worker's instance */
-    struct plan_options plan;
+    struct graph *graph;      /* all parts; becomes this worker's instance */
+    struct plan_options plan; /* variables: the worker's own */
     struct device_options device;
+
+    /* Called before others can link to the worker, to register what it answers (conns_verb) about
+     * `variables`. NULL: it answers nothing, and listens only if workers exchange values. */
+    void (*answers)(void *context, struct conns *conns);
+    void *context;
 };
 
 /* A meeting of the workers that leave with those that stay (worker_state.c). */
@@ -37,6 +42,7 @@ struct worker {
     int replica; /* its number among the workers: of its task, or of the group it is first of */
     struct member member;
     struct device_set devices;
+    struct variable_store *variables; /* on this task */
     struct driver_session *session;
     struct collective *collective;  /* of the job's workers; NULL: they exchange nothing */
     VEC(const struct node *) own;   /* variables of which each worker has its own */
@@ -140,8 +146,7 @@ int worker_exchange(struct worker *worker, struct collective_call call, const st
  * for nothing when it leaves. 0 if each step is pushed. */
 int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, struct error *err);
 
-/* Return the store of this worker's own variables, and the device for new ones. */
-struct variable_store *worker_variables(struct worker *worker);
+/* Returns the device for new variables. */
 struct device *worker_device(struct worker *worker);
 
 /* Writes all variables of the graph that have a value; the caller finishes the stream. */

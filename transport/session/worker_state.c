@@ -87,8 +87,7 @@ bool worker_shares_state(const struct worker *worker)
 static struct worker_state *state_of(struct worker *worker, const struct node *node)
 {
     struct variable like = variable_of_node(node, NULL);
-    return resource_get(driver_session_variables(worker->session), &worker_state_kind,
-                        like.container, like.name);
+    return resource_get(worker->variables, &worker_state_kind, like.container, like.name);
 }
 
 /* ---- giving values ---- */
@@ -173,8 +172,7 @@ static struct box part_box(const struct node *node, int64_t k, int64_t n)
 static int put_anew(struct worker *worker, struct saved_variable *saved, struct error *err)
 {
     const struct variable like = variable_of_node(saved->node, NULL);
-    struct variable *variable =
-        variable_store_find(worker_variables(worker), like.container, like.name);
+    struct variable *variable = variable_store_find(worker->variables, like.container, like.name);
     if (variable) {
         variable_lock_wait(variable, true);
         variable_clear(variable);

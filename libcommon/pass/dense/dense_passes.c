@@ -313,7 +313,7 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
     return dense_note(c, edge, pass, build_binary(&c->b, "Mul", of_pass(c, edge, pass), share));
 }
 
-static int visit_in(struct dense_cutter *c, const struct node *node)
+static void visit_in(struct dense_cutter *c, const struct node *node)
 {
     int n = c->options->passes;
     struct edge *inputs =
@@ -323,7 +323,7 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
         for (int i = 0; i < node->n_inputs; i++)
             inputs[k * node->n_inputs + i] = input_in(c, node, node->inputs[i], k);
     if (c->r.err->code)
-        return c->r.err->code;
+        return;
     c->first[node->id] = (int)c->r.to->nodes.n;
     for (int k = 0; k < n; k++) {
         struct node_spec spec = graph_spec_like(node);
@@ -341,7 +341,6 @@ static int visit_in(struct dense_cutter *c, const struct node *node)
         copies[k] = (struct edge){copy->id, 0};
     }
     rewrite_await_parts(&c->r, node, copies, n);
-    return c->r.err->code;
 }
 
 /* ---- one pass after the other ---- */
@@ -398,18 +397,16 @@ int dense_unroll(struct dense_cutter *c)
     c->reference = EDGE_NONE;
     c->r.rules.context = c;
     c->r.make = once;
-    int code = find_passes(c);
-    for (size_t i = 0; !code && i < c->r.from->nodes.n; i++) {
-        const struct node *node = graph_node(c->r.from, c->r.order[i]);
-        if (in_pass(c, node->id)) {
-            code = visit_in(c, node);
-            continue;
-        }
-        rewrite_copy(&c->r, node);
-        code = c->r.err->code;
+    if (find_passes(c))
+        return c->r.err->code;
+    graph_each_ordered(node, c->r.from, c->r.order) {
+        if (in_pass(c, node->id))
+            visit_in(c, node);
+        else
+            rewrite_copy(&c->r, node);
+        if (c->r.err->code)
+            return c->r.err->code;
     }
-    if (code)
-        return code;
     /* A name that the script gave stands for the value of all passes. */
     graph_each(node, c->r.from) {
         bool is_named = in_pass(c, node->id) && !strchr(node->name, '/') && node->n_outputs == 1;

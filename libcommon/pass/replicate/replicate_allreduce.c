@@ -14,6 +14,7 @@
 #include "pass/slice/slice.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
+#define COUNT ALLREDUCE_SCOPE "updates"
 #define PIECE_BYTES ((int64_t)8 << 20)
 #define PIECE_ROWS 64  /* pieces have a multiple of it, so that blocks of matrices stay whole */
 #define PIECES_AHEAD 2 /* pieces computed before the first has been used */
@@ -400,7 +401,18 @@ static void reduce_gradients(struct replicator *r)
         r->computed =
             replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
     }
-    replicate_begin_warm_up(r);
+    /* Warm-up: gradients cross whole in the first updates, when they are large and change quickly,
+     * and in code afterwards. A count of updates, which checkpoints contain, steers this. It is
+     * equal in all workers, so all do the same. */
+    struct edge updates = EDGE_NONE;
+    if (r->options->code.name && r->options->after > 0) {
+        const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SAME)};
+        updates = replicate_variable(r, &mark, COUNT, INT64, &SHAPE_SCALAR);
+        struct edge after = replicate_number(r, INT64, r->options->after, COUNT "/after");
+        struct edge zero = replicate_number(r, INT64, 0, COUNT "/zero");
+        replicate_assign(r, &r->inits, updates, zero, COUNT "/Assign");
+        r->coding = replicate_op(r, "GreaterEqual", updates, after, ALLREDUCE_SCOPE "codes");
+    }
     begin_averages(r);
     vec_each(x, &r->planned) {
         if ((*x)->technique)
@@ -425,7 +437,12 @@ static void reduce_gradients(struct replicator *r)
         vec_each(reducer, &r->reducers)
             replicate_wait(r, keeps, *reducer);
     }
-    replicate_end_warm_up(r);
+    if (r->merged >= 0) { /* the update is counted after the last gradient has come */
+        struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
+        struct edge counted = replicate_op(r, "AssignAdd", updates, one, COUNT "/AssignAdd");
+        replicate_wait(r, counted, r->merged);
+        replicate_also(r, &r->ends, counted);
+    }
     if (r->options->average)
         end_averages(r);
 }

@@ -194,35 +194,6 @@ static void keep_lost(struct replicator *r, const struct exchange *x,
     replicate_also(r, &r->ends, kept);
 }
 
-/* Warm-up: gradients cross whole in the first updates, when they are large and change quickly, and
- * in code afterwards. A count of updates, which checkpoints contain, steers this. It is equal in
- * all workers, so all do the same. */
-
-#define COUNT ALLREDUCE_SCOPE "updates"
-
-void replicate_begin_warm_up(struct replicator *r)
-{
-    if (!r->options->code.name || r->options->after < 1)
-        return;
-    const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SAME)};
-    r->updates = replicate_variable(r, &mark, COUNT, INT64, &SHAPE_SCALAR);
-    struct edge after = replicate_number(r, INT64, r->options->after, COUNT "/after");
-    struct edge zero = replicate_number(r, INT64, 0, COUNT "/zero");
-    replicate_assign(r, &r->inits, r->updates, zero, COUNT "/Assign");
-    r->coding = replicate_op(r, "GreaterEqual", r->updates, after, ALLREDUCE_SCOPE "codes");
-}
-
-/* Counts the update after the last gradient has come. */
-void replicate_end_warm_up(struct replicator *r)
-{
-    if (r->merged < 0)
-        return;
-    struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
-    struct edge counted = replicate_op(r, "AssignAdd", r->updates, one, COUNT "/AssignAdd");
-    replicate_wait(r, counted, r->merged);
-    replicate_also(r, &r->ends, counted);
-}
-
 /* ---- sending and taking ---- */
 
 /* The value if it is there, that is, if `coding` is not `without`; else nothing: a tensor without

@@ -119,21 +119,6 @@ static const struct mode_word {
 /* By word: where the mode's text has it last; NULL: nowhere. */
 typedef const char *given_words[N_WORDS];
 
-static int refuse_word(const struct replicate_options *options, int taker, const char *word,
-                       struct error *err)
-{
-    struct str usages = STR_INIT;
-    for (size_t i = 0; i < N_WORDS; i++) {
-        bool ends = taker == DOWNPOUR && !strcmp(words[i].key, "after=");
-        if (words[i].takers & taker && *words[i].usage)
-            str_printf(&usages, "%s%s", !usages.n ? "" : ends ? " and " : ", ", words[i].usage);
-    }
-    error_set(err, ERR_USAGE, "--mode %s takes %s, not '%s'", replicate_mode_name(options),
-              str_text(&usages), word);
-    str_release(&usages);
-    return err->code;
-}
-
 /* Reads the words that the kind takes; the others go to `others`, and are errors if it is NULL. */
 static int read_words(struct replicate_options *options, int taker, const char *text,
                       given_words given, struct str *others, struct error *err)
@@ -154,8 +139,18 @@ static int read_words(struct replicate_options *options, int taker, const char *
             given[i] = strcmp(str_text(&word), "schedule=direct") ? text : NULL; /* the default */
         else if (others)
             str_printf(others, "%s%s", others->n ? "," : "", str_text(&word));
-        else
-            refuse_word(options, taker, str_text(&word), err);
+        else {
+            struct str usages = STR_INIT;
+            for (i = 0; i < N_WORDS; i++) {
+                bool ends = taker == DOWNPOUR && !strcmp(words[i].key, "after=");
+                const char *between = !usages.n ? "" : ends ? " and " : ", ";
+                if (words[i].takers & taker && *words[i].usage)
+                    str_printf(&usages, "%s%s", between, words[i].usage);
+            }
+            error_set(err, ERR_USAGE, "--mode %s takes %s, not '%s'", replicate_mode_name(options),
+                      str_text(&usages), str_text(&word));
+            str_release(&usages);
+        }
         text += n + (text[n] == ',');
     }
     str_release(&word);

@@ -111,9 +111,6 @@ struct edge replicate_quantize(struct replicator *r, const struct exchange *x, c
 struct edge replicate_keep(struct replicator *r, const struct exchange *x,
                            const struct code_edges *coding, const char *suffix);
 
-/* Warm-up among workers: gradients cross whole at first. The second adds the count of updates. */
-void replicate_begin_warm_up(struct replicator *r);
-void replicate_end_warm_up(struct replicator *r);
 /* Exchanges the codes of the buckets, and decodes them. */
 int replicate_exchange_codes(struct replicator *r);
 

@@ -133,7 +133,6 @@ struct replicator {
                                             * in each push; NULL: all are */
     struct worker_own *own;                /* of a worker with shards: replicate_plan.h */
     struct edge coding;          /* whether gradients cross in code by now; EDGE_NONE: always */
-    struct edge updates;         /* the count of updates that `coding` depends on */
     int merged;                  /* a node after `coding` was used */
     struct edge rank;            /* of the worker; EDGE_NONE: not needed */
     int computed;                /* a node after all of a step that reads variables */

@@ -102,7 +102,13 @@ static bool bind_unit(struct towers *t, const struct node *node)
     return unit->is_bound != before;
 }
 
-static void add_units(struct stage_cutter *c)
+static int compare_places(const void *a, const void *b)
+{
+    const struct cut_unit *left = a, *right = b;
+    return left->place != right->place ? left->place - right->place : left->first - right->first;
+}
+
+static void make_line(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
     struct pipeline *p = c->t->pipeline;
@@ -121,22 +127,8 @@ static void add_units(struct stage_cutter *c)
         if (unit >= 0)
             c->units[unit].ns += replicate_node_ns(r, node);
     }
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct cut_unit *left = a, *right = b;
-    return left->place != right->place
-               ? (left->place > right->place) - (left->place < right->place)
-               : (left->first > right->first) - (left->first < right->first);
-}
-
-/* A loop as a whole comes after all its dependencies, and before all its users. */
-static void sort_units(struct stage_cutter *c)
-{
-    const struct replicator *r = c->t->r;
-    bool news = true;
-    while (news) {
+    /* A loop as a whole comes after all its dependencies, and before all its users. */
+    for (bool news = true; news;) {
         news = false;
         graph_each_ordered(node, r->from, r->order) {
             int of = unit_of(c, node->id);
@@ -152,7 +144,7 @@ static void sort_units(struct stage_cutter *c)
     if (c->n)
         qsort(c->units, (size_t)c->n, sizeof *c->units, compare_places);
     for (int i = 0; i < c->n; i++)
-        c->t->pipeline->units[c->units[i].first].in_line = i;
+        p->units[c->units[i].first].in_line = i;
 }
 
 /* ---- what cuts cost ---- */
@@ -200,8 +192,7 @@ static int cut_stages(struct towers *t, int n_stages)
         if (!(p->devices[i] = towers_name_device(t, i)))
             return r->err->code;
     p->n_stages = n_stages;
-    add_units(&c);
-    sort_units(&c);
+    make_line(&c);
     if (n_stages > c.n)
         return error_set(r->err, ERR_DATA,
                          "--stages %d: the model has %d nodes that compute of variables", n_stages,

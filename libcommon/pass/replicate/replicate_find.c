@@ -433,19 +433,19 @@ int replicate_find(struct replicator *r)
                                  .loops = true};
     spread_facts(r->from, r->order, r->facts, kept);
     spread_facts(r->from, r->order, r->facts, after);
-    bool found = true;
-    while (found) { /* until no group grows any more */
+    for (bool found = true; found;) { /* until no group grows any more */
         found = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            if (has(r, (int)i, FACT_SHARD) || !is_beside(r, graph_node(r->from, (int)i)))
+        graph_each(node, r->from) {
+            if (has(r, node->id, FACT_SHARD) || !is_beside(r, node))
                 continue;
-            r->facts[i] |= FACT_SHARD;
+            r->facts[node->id] |= FACT_SHARD;
             found = true;
         }
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_CONTROLS))
-            vec_push_in(&r->arena, &r->checks, (int)i);
+    graph_each(node, r->from) {
+        if (has(r, node->id, FACT_CONTROLS))
+            vec_push_in(&r->arena, &r->checks, node->id);
+    }
     find_priorities(r);
     if (!r->pushes.n)
         return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",

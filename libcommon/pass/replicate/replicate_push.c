@@ -240,21 +240,6 @@ struct edge replicate_factor(struct replicator *r, const struct exchange *x, int
 
 /* ---- variables fetched every so often ---- */
 
-/* Returns the learning rate of the worker's own steps between fetches. */
-static double rate_of(const struct replicator *r, const struct node *variable)
-{
-    for (size_t i = 0; i < r->from->nodes.n && r->options->rate < 0; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        if (!has(r, (int)i, FACT_WRITER) || !node->op->def->descent.is_plain ||
-            node->inputs[0].node != variable->id)
-            continue;
-        const struct tensor *rate =
-            graph_constant(r->from, node->inputs[node->op->def->descent.rate]);
-        return rate && tensor_count(rate) == 1 ? tensor_get_float64(rate, 0) : 0;
-    }
-    return r->options->rate > 0 ? r->options->rate : 0;
-}
-
 /* Returns the edge that a worker's node reads for an edge of the source. */
 static struct edge read_edge(struct replicator *r, const struct node *reader, struct edge edge,
                              int k)
@@ -291,17 +276,27 @@ static int keep_locals(struct replicator *r)
 {
     for (size_t i = 0; i < r->own->locals.n && !r->err->code; i++) {
         struct local_copy local = r->own->locals.items[i];
-        const struct node *gradient = NULL;
-        for (size_t k = 0; !gradient && k < r->from->nodes.n; k++)
-            if (replicate_variable_of(r, graph_node(r->from, (int)k)) == local.variable)
-                gradient = graph_node(r->from, (int)k);
+        const struct node *gradient = NULL, *descent = NULL;
+        graph_each(node, r->from) {
+            if (!gradient && replicate_variable_of(r, node) == local.variable)
+                gradient = node;
+            if (!descent && has(r, node->id, FACT_WRITER) && node->op->def->descent.is_plain &&
+                node->inputs[0].node == local.variable->id)
+                descent = node;
+        }
+        /* The learning rate of the worker's own steps: the one asked for, or the optimizer's. */
+        double rate = r->options->rate;
+        if (rate < 0 && descent) {
+            struct edge input = descent->inputs[descent->op->def->descent.rate];
+            const struct tensor *value = graph_constant(r->from, input);
+            rate = value && tensor_count(value) == 1 ? tensor_get_float64(value, 0) : 0;
+        }
         const char *name = replicate_text(r, local.variable->name, "local");
-        double rate = gradient ? rate_of(r, local.variable) : 0;
         struct edge next = local.used;
-        if (rate > 0 &&
-            replicate_refuse_leaving_out(r, "steps of a worker's own cannot: give downpour rate=0"))
-            return r->err->code;
-        if (rate > 0) {
+        if (rate > 0 && gradient) {
+            if (replicate_refuse_leaving_out(
+                    r, "steps of a worker's own cannot: give downpour rate=0"))
+                return r->err->code;
             struct edge factor =
                 replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);
             struct edge change =
@@ -571,12 +566,14 @@ static int add_take(struct replicator *r, struct push *push)
     }
     attrs[2] = (struct attr){"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = types}};
     attrs[3] = (struct attr){"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = shapes}};
-    struct edge inputs[] = {{r->round, 1}, {r->round, 2}}; /* the members of the round */
-    if (!replicate_is_steady(r, push))                     /* dead in a round without the push */
-        inputs[0] =
-            build_slot(replicate_op_beside(r, "Switch", inputs[0], find_due(r, push->steps)->taken,
-                                           push->variable, "%s/take/members", push->variable),
-                       1);
+    struct edge members = {r->round, 1};
+    if (!replicate_is_steady(r, push)) { /* dead in a round without the push */
+        struct edge taken = find_due(r, push->steps)->taken;
+        members = build_slot(replicate_op_beside(r, "Switch", members, taken, push->variable,
+                                                 "%s/take/members", push->variable),
+                             1);
+    }
+    const struct edge inputs[] = {members, {r->round, 2}};
     struct node_spec spec = replicate_spec("AggregatorTake", inputs, 2, attrs, 4);
     struct edge take =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/take", push->variable);
@@ -651,10 +648,9 @@ static int add_update(struct replicator *r)
                 return r->err->code;
         }
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        if (!has(r, r->order[i], FACT_UPDATE))
+    graph_each_ordered(node, r->from, r->order) {
+        if (!has(r, node->id, FACT_UPDATE))
             continue;
-        const struct node *node = graph_node(r->from, r->order[i]);
         struct node_spec spec = {.name = update_name(r, node),
                                  .device = replicate_device(r, node, SHARD_DEVICE)};
         spec.attrs = copy_attrs(&rules, node, 0, NULL, &spec.n_attrs);

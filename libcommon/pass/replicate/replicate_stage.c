@@ -24,8 +24,7 @@ static void move_until_still(struct towers *t, enum item_phase phase, bool backw
                              bool (*move)(struct towers *, const struct node *))
 {
     size_t n = t->r->from->nodes.n;
-    bool news = true;
-    while (news) {
+    for (bool news = true; news;) {
         news = false;
         for (size_t i = 0; i < n; i++) {
             int node = t->r->order[backwards ? n - 1 - i : i];
@@ -491,14 +490,12 @@ static void find_item(const struct towers *t, struct stage_item *item)
         if (begins && is_in(t, item, node->id))
             vec_push_in(&t->r->arena, &item->begin, node->id);
     }
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        if (is_in(t, item, (int)i) && !is_needed[i]) {
-            /* Nodes inside of loops, and nodes that may be dead, are not waited for. */
-            const struct node *node = graph_node(from, (int)i);
-            if (frames_output(t->frames, node) == FRAME_ROOT &&
-                t->frames->condition[node->id] == CONDITION_NONE)
-                vec_push_in(&t->r->arena, &item->end, (int)i);
-        }
+    graph_each(node, from) {
+        /* Nodes inside of loops, and nodes that may be dead, are not waited for. */
+        if (is_in(t, item, node->id) && !is_needed[node->id] &&
+            frames_output(t->frames, node) == FRAME_ROOT &&
+            t->frames->condition[node->id] == CONDITION_NONE)
+            vec_push_in(&t->r->arena, &item->end, node->id);
     }
 }
 

@@ -111,18 +111,18 @@ static int find_towered(struct towers *t)
         if (is_once(&f, node))
             f.loop_whole[towers_loop(t, node)] = true;
     }
-    bool news = true;
-    while (news) { /* until no loop is added any more */
+    for (bool news = true; news;) { /* until no loop is added any more */
         news = false;
         graph_each_ordered(node, from, t->r->order)
             news |= spread_to(&f, node);
     }
     /* A stack that saves a loop's values for its gradient is in the towers with the loop. */
-    for (size_t i = 0; i < from->nodes.n; i++)
-        for (int k = 0; f.t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
-            int input = graph_node(from, (int)i)->inputs[k].node;
-            f.t->towered[input] |= node_makes_resource(graph_node(from, input));
+    graph_each(node, from) {
+        for (int k = 0; t->towered[node->id] && k < node->n_inputs; k++) {
+            int input = node->inputs[k].node;
+            t->towered[input] |= node_makes_resource(graph_node(from, input));
         }
+    }
     return 0;
 }
 
@@ -523,11 +523,10 @@ int replicate_towers(struct replicator *r)
     if (copy_tower(t))
         return r->err->code;
     /* Nodes that a script has named can be fetched by name. */
-    for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&
-            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[i])
-            towers_whole(t, (struct edge){(int)i, 0});
+    graph_each(node, r->from) {
+        if (t->towered[node->id] && node->n_outputs && !strchr(node->name, '/') &&
+            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[node->id] && !r->err->code)
+            towers_whole(t, replicate_out(node->id));
     }
     return !r->err->code && t->pipeline ? pipeline_order(t) : r->err->code;
 }

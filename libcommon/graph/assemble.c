@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "graph/topology.h"
 
 struct assembly {
     struct raw_graph *raw;
@@ -103,23 +102,76 @@ static bool is_back_edge(const struct assembly *a, size_t to, struct edge edge)
            !strcmp(a->raw->nodes.items[edge.node].op, "NextIteration");
 }
 
+enum color { WHITE, GREY, BLACK };
+
+struct visit {
+    char *color;
+    int *stack;   /* raw indices on the path */
+    size_t *edge; /* by raw index: the next input to look at */
+    int depth, done;
+};
+
+static void visit_push(struct assembly *a, struct visit *v, int index)
+{
+    v->color[index] = GREY;
+    v->edge[index] = a->first_edge[index];
+    v->stack[v->depth++] = index;
+}
+
+/* Depth-first search from one node: inputs come before the node. */
+static int visit_from(struct assembly *a, struct visit *v, int root)
+{
+    visit_push(a, v, root);
+    while (v->depth) {
+        int at = v->stack[v->depth - 1];
+        if (v->edge[at] == a->first_edge[at + 1]) {
+            v->color[at] = BLACK;
+            a->order[v->done++] = at;
+            v->depth--;
+            continue;
+        }
+        struct edge edge = a->edges[v->edge[at]++];
+        if (v->color[edge.node] == BLACK || is_back_edge(a, (size_t)at, edge))
+            continue;
+        if (v->color[edge.node] == GREY) {
+            struct str names = STR_INIT;
+            int from = v->depth - 1;
+            while (v->stack[from] != edge.node)
+                from--;
+            for (int i = from; i < v->depth && names.n < 200; i++)
+                str_printf(&names, "%s <- ", a->raw->nodes.items[v->stack[i]].name);
+            str_append(&names, a->raw->nodes.items[edge.node].name);
+            a->raw->failed_line = a->raw->nodes.items[edge.node].text_line;
+            error_set(a->err, ERR_DATA, "the graph has a cycle: %s", str_text(&names));
+            str_release(&names);
+            return a->err->code;
+        }
+        visit_push(a, v, edge.node);
+    }
+    return 0;
+}
+
 static int order_nodes(struct assembly *a)
 {
     size_t n = a->raw->nodes.n;
-    arc_vec arcs = VEC_INIT;
-    const char **names = arena_array(&a->raw->arena, n, sizeof *names);
+    bool is_ordered = true;
+    int code = 0;
+    struct arena *arena = &a->raw->arena;
+    a->order = arena_array(arena, n, sizeof *a->order);
     for (size_t i = 0; i < n; i++) {
-        names[i] = a->raw->nodes.items[i].name;
-        for (size_t e = a->first_edge[i]; e < a->first_edge[i + 1]; e++)
-            if (!is_back_edge(a, i, a->edges[e]))
-                vec_push(&arcs, ((struct arc){a->edges[e].node, (int)i}));
+        a->order[i] = (int)i;
+        for (size_t e = a->first_edge[i]; is_ordered && e < a->first_edge[i + 1]; e++)
+            is_ordered = (size_t)a->edges[e].node < i || is_back_edge(a, i, a->edges[e]);
     }
-    struct successors next = successors_new(&a->raw->arena, n, (const arc_vec *[]){&arcs, NULL});
-    a->order = arena_array(&a->raw->arena, n, sizeof *a->order);
-    if (successors_sort(&next, names, a->order, a->err))
-        a->raw->failed_line = a->raw->nodes.items[a->order[0]].text_line;
-    vec_release(&arcs);
-    return a->err->code;
+    if (is_ordered)
+        return 0;
+    struct visit v = {.color = arena_alloc(arena, n),
+                      .stack = arena_array(arena, n, sizeof *v.stack),
+                      .edge = arena_array(arena, n, sizeof *v.edge)};
+    for (size_t i = 0; !code && i < n; i++)
+        if (v.color[i] == WHITE)
+            code = visit_from(a, &v, (int)i);
+    return code;
 }
 
 /* ---- adding ---- */

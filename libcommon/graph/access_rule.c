@@ -397,7 +397,7 @@ static int fill_buckets(struct access_rule *rule, const struct write_batch *batc
     return 0;
 }
 
-static int find_groups(struct access_rule *rule, struct error *err)
+static int group_reads(struct access_rule *rule, struct error *err)
 {
     vec_each(family, &rule->families) {
         for (int k = 0; k < family->n_kinds; k++) {
@@ -476,7 +476,7 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
     if (!rule->families.n)
         return false;
     count_writes(rule);
-    *code = find_groups(rule, err);
+    *code = group_reads(rule, err);
     if (!*code) {
         char *writes = arena_alloc(&rule->memory, (size_t)rule->level.n + 1);
         vec_each(family, &rule->families) {

@@ -39,7 +39,7 @@ struct cutter {
     struct error *err;
 };
 
-static struct graph *part_at(const struct cutter *c, int part)
+static struct graph *graph_of_part(const struct cutter *c, int part)
 {
     return c->parts->parts.items[part].graph;
 }
@@ -144,7 +144,7 @@ static const char *new_name(struct cutter *c, const struct node *near, const cha
 static int part_add(struct cutter *c, int part, const struct node *near,
                     const struct node_spec *spec)
 {
-    struct graph *graph = part_at(c, part);
+    struct graph *graph = graph_of_part(c, part);
     struct node_spec named = *spec;
     named.name = spec->name ? spec->name : new_name(c, near, spec->op);
     named.assigned = c->parts->parts.items[part].device;
@@ -313,18 +313,18 @@ static struct edge part_cross(struct cutter *c, const struct part_crossing *want
         return EDGE_NONE;
     }
     if (crossing.n_also)
-        crossing.also = arena_copy(&part_at(c, crossing.to)->arena, crossing.also,
+        crossing.also = arena_copy(&graph_of_part(c, crossing.to)->arena, crossing.also,
                                    (size_t)crossing.n_also * sizeof *crossing.also);
     const struct attr_value *attr = node_attr(node, "_wire");
     struct edge value = part_check_tasks(c, &crossing) ? EDGE_NONE : sent_value(c, &crossing);
     bool is_narrow = edge_exists(value) && attr && attr->kind == ATTR_TYPE &&
                      crossing.edge.slot != CONTROL_SLOT &&
-                     graph_output(part_at(c, crossing.from), value)->type == FLOAT32;
+                     graph_output(graph_of_part(c, crossing.from), value)->type == FLOAT32;
     if (is_narrow)
         value = (struct edge){add_cast(c, &crossing, crossing.from, value, attr->type), 0};
     if (!edge_exists(value))
         return EDGE_NONE;
-    const struct node_output *output = graph_output(part_at(c, crossing.from), value);
+    const struct node_output *output = graph_output(graph_of_part(c, crossing.from), value);
     crossing.bytes = shape_bytes(&output->shape, output->type);
     crossing.recv = crossing.value = add_transfer(c, &crossing, value);
     if (crossing.recv >= 0 && is_narrow)
@@ -384,7 +384,7 @@ static bool is_in_loop(const struct cutter *c, int node)
 static int connect_waits(struct cutter *c, const struct node *node, const int *waits, int n)
 {
     int to = c->part[node->id];
-    struct graph *graph = part_at(c, to);
+    struct graph *graph = graph_of_part(c, to);
     int *all = arena_array(&c->arena, (size_t)n + 1, sizeof *all);
     for (int from = 0; from < c->n && !c->err->code; from++) {
         int n_all = 0;
@@ -410,7 +410,7 @@ static int connect_waits(struct cutter *c, const struct node *node, const int *w
 static int part_connect_controls(struct cutter *c, const struct node *node)
 {
     int part = c->part[node->id], n = 0, code = 0;
-    struct graph *graph = part_at(c, part);
+    struct graph *graph = graph_of_part(c, part);
     int *waits = arena_array(&c->arena, (size_t)node->n_controls + 1, sizeof *waits);
     for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
@@ -573,7 +573,7 @@ static int part_make_loops(struct cutter *c)
         struct edge taken = {add_to_loop(c, i, spec), 1};
         spec = (struct node_spec){.op = "NextIteration", .inputs = &taken, .n_inputs = 1};
         struct edge next = {add_to_loop(c, i, spec), 0};
-        struct graph *graph = part_at(c, i % c->n);
+        struct graph *graph = graph_of_part(c, i % c->n);
         if (!c->err->code)
             graph_set_input(graph, graph_node(graph, loop->merge), 1, next, c->err);
     }
@@ -733,7 +733,7 @@ static int name_group(struct delayer *d, const int *members, size_t n)
     const char *name = NULL;
     for (size_t i = 0; i < n; i++) {
         const struct part_crossing *crossing = crossing_at(d, members[i]);
-        struct graph *to = part_at(c, crossing->to), *from = part_at(c, crossing->from);
+        struct graph *to = graph_of_part(c, crossing->to), *from = graph_of_part(c, crossing->from);
         struct node *recv = graph_node(to, crossing->recv);
         struct node *send = graph_find(from, node_string(recv, "tensor_name"));
         name = name ? name : arena_printf(&c->arena, "%s/group", send->name);
@@ -776,7 +776,7 @@ static int wait_after(struct cutter *c, const struct part_crossing *crossing, in
 {
     const char **name = arena_alloc(&c->arena, sizeof *name);
     struct attr attr = {"_after", {.kind = ATTR_LIST_STRING, .n = 1, .strings = name}};
-    struct graph *graph = part_at(c, crossing->to);
+    struct graph *graph = graph_of_part(c, crossing->to);
     *name = graph_node(c->from, node)->name;
     return graph_set_attr(graph, graph_node(graph, crossing->recv), &attr, c->err);
 }
@@ -908,7 +908,7 @@ static int connect_names(struct cutter *c)
             /* Note at the node that an entry fetches it, and at which position: joining the parts
              * restores the order. */
             struct edge edge = entry->edges[k];
-            struct graph *graph = part_at(c, c->part[edge.node]);
+            struct graph *graph = graph_of_part(c, c->part[edge.node]);
             struct node *node = graph_node(graph, c->copy[edge.node]);
             const struct attr_value *known = node_attr(node, JOIN_ORDER);
             int n = known ? known->n : 0;
@@ -928,16 +928,16 @@ static int connect_names(struct cutter *c)
                 if (c->part[entry->edges[k].node] == part)
                     edges[n++] = (struct edge){c->copy[entry->edges[k].node], entry->edges[k].slot};
             if (n)
-                graph_add_entry(part_at(c, part), entry->name, edges, n);
+                graph_add_entry(graph_of_part(c, part), entry->name, edges, n);
         }
     }
     vec_each(alias, &from->aliases) {
         struct edge edge = {c->copy[alias->edge.node], alias->edge.slot};
-        if (graph_add_alias(part_at(c, c->part[alias->edge.node]), alias->name, edge, c->err))
+        if (graph_add_alias(graph_of_part(c, c->part[alias->edge.node]), alias->name, edge, c->err))
             return c->err->code;
     }
     for (int part = 0; part < c->n; part++)
-        graph_add_history(part_at(c, part), from);
+        graph_add_history(graph_of_part(c, part), from);
     return 0;
 }
 
@@ -946,7 +946,7 @@ static int connect_names(struct cutter *c)
 static int connect_node(struct cutter *c, const struct node *node)
 {
     int part = c->part[node->id];
-    struct node *copy = graph_node(part_at(c, part), c->copy[node->id]);
+    struct node *copy = graph_node(graph_of_part(c, part), c->copy[node->id]);
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(c->from, node->inputs[i].node);
         if (c->part[from->id] != part) {
@@ -988,7 +988,7 @@ static int cut(struct cutter *c)
     if (part_find_loops(c))
         return c->err->code;
     graph_each(node, from) {
-        struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
+        struct node *copy = graph_add_copy(graph_of_part(c, c->part[node->id]), node);
         copy->assigned = c->parts->parts.items[c->part[node->id]].device;
         c->copy[node->id] = copy->id;
     }
@@ -1001,7 +1001,7 @@ static int cut(struct cutter *c)
     if (part_delay(c) || connect_names(c))
         return c->err->code;
     for (int part = 0; part < c->n; part++)
-        if (graph_check(part_at(c, part), c->err))
+        if (graph_check(graph_of_part(c, part), c->err))
             return c->err->code;
     return 0;
 }

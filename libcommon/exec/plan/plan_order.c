@@ -141,9 +141,10 @@ static void add_accesses(struct order *o)
     o->first_access[n_items] = (int)o->graph.accesses.n;
     vec_each(item, &o->plan->items) {
         vec_each(use, &item->uses) {
-            int v = item->in[use->input], reader = values[v].alias_of < 0 ? -1 : o->reader[v];
-            for (int i = reader < 0 ? 0 : o->first_access[reader];
-                 reader >= 0 && i < o->first_access[reader + 1]; i++) {
+            int v = item->in[use->input], reader = o->reader[v];
+            if (values[v].alias_of < 0)
+                continue;
+            for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
                 const struct access *access = &o->graph.accesses.items[i];
                 if (!access->write && access->variable == use->variable->id)
                     vec_push(&o->graph.users, ((struct arc){i, use->item}));

@@ -111,7 +111,7 @@ static bool enters_with_loop(const struct while_search *s, const struct loop_var
                : v->switch_ >= 0 && own == of_loop && variable_of(s->frames, v->next) == v;
 }
 
-/* Edges into a loop must come from its Enters. graph/check_loops.c says who takes the values of an
+/* Edges into a loop must come from its Enters. graph/check.c says who takes the values of an
  * Enter and of a NextIteration. */
 static void check_nodes(struct while_search *s)
 {

@@ -71,7 +71,7 @@ static const struct option_need needs[] = {{"save-every save-best resume keep", 
 
 static const struct option_table table = {
     .tool = "tf-ps",
-    .summary = "a parameter shard, and questions to the shards of a running job",
+    .summary = "a parameter shard, and questions to a running job",
     .operands = "VERB [NAME]...",
     .description =
         "All but serve ask the shards of the cluster of -c or of the job of --job, or the "

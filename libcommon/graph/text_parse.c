@@ -108,9 +108,11 @@ static bool take_type(struct parser *p, enum dtype *type, struct shape *shape)
 {
     char text[256];
     size_t n = strspn(p->at, WORD);
-    if (p->at[n] == '[')
-        n += strcspn(p->at + n, "]") + 1;
-    if (n >= sizeof text || n > strlen(p->at))
+    if (p->at[n] == '[') { /* without an end it is no type */
+        n += strcspn(p->at + n, "]");
+        n += p->at[n] == ']';
+    }
+    if (n >= sizeof text)
         return false;
     memcpy(text, p->at, n);
     text[n] = '\0';

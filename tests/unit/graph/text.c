@@ -211,6 +211,7 @@ static void test_what_is_wrong_is_refused_with_a_line(void **state)
     expect_refused("entry e = x\nx = NoOp()", "t:1: entry 'e': 'x': node 'x' has 0 outputs");
     expect_refused("alias x = y\nx = NoOp()\ny = Const() {dtype=float32, value=1}", "alias 'x'");
     expect_refused("graph 2\n", "t:1: the text form has version 2");
+    expect_refused("x = NoOp() : float32[2", "t:1: a type expected at 'float32[2'");
     expect_refused("x = NoOp() rubbish", "t:1: the end of the line expected at 'rubbish'");
     expect_refused("x = Const() {dtype=float32, value=float32[2](1,2)}", "')' expected");
     expect_refused("x = NoOp() {_i=99999999999999999999}", "an integer of 64 bits at '9999");
@@ -320,6 +321,22 @@ static void test_large_graphs_are_quick(void **state)
     graph_free(graph);
 }
 
+/* Each type is read once, however long the line is. */
+static void test_a_line_of_many_types_is_quick(void **state)
+{
+    enum { TYPES = 1000000 };
+    struct str text = STR_INIT;
+    (void)state;
+    str_append(&text, "x = Both(y) : float32[2]");
+    for (int i = 1; i < TYPES; i++)
+        str_append(&text, ", float32[]");
+    str_append(&text, "\ny = Placeholder() {dtype=float32, shape=[2]}\n");
+    double begun = seconds();
+    expect_refused(str_text(&text), "t:1: node 'x': is said to be float32[2], float32[], ");
+    assert_true(seconds() - begun < 20); /* as above */
+    str_release(&text);
+}
+
 static void test_records_of_other_kinds_are_refused(void **state)
 {
     (void)state;
@@ -352,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_frames_are_checked),
         cmocka_unit_test(test_each_sum_has_one_condition_more),
         cmocka_unit_test(test_large_graphs_are_quick),
+        cmocka_unit_test(test_a_line_of_many_types_is_quick),
         cmocka_unit_test(test_records_of_other_kinds_are_refused),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -104,12 +104,20 @@ static int check_alive(const struct client *client, const struct cluster_task *t
     return code;
 }
 
+/* Returns whether a task of the job has run on this host, and does not now. */
+static bool has_ended(const struct client *client, const struct cluster_task *task)
+{
+    struct job_process process;
+    struct error ignored = ERROR_INIT;
+    return !job_look(&client->member.job, task->name, &process, &ignored) && !process.alive &&
+           process.incarnation;
+}
+
 /* Returns the worker to ask, the first that lives if each has all variables; NULL: none. */
 static const struct cluster_task *find_worker(const struct client *client)
 {
     const struct cluster *cluster = &client->member.cluster;
     bool each = is_held(client, HOLDERS_EACH_WORKER), first = is_held(client, HOLDERS_FIRST_WORKER);
-    struct error ignored = ERROR_INIT;
     const struct cluster_task *worker = NULL;
     if (cluster_count(cluster, SHARD_JOB) && !(client->of_values && (each || first)))
         return NULL;
@@ -117,7 +125,7 @@ static const struct cluster_task *find_worker(const struct client *client)
         if (!strcmp(task->job, SHARD_JOB))
             continue;
         worker = worker ? worker : task;
-        if (each && !check_alive(client, task, &ignored))
+        if (each && !has_ended(client, task))
             return task;
     }
     return worker;

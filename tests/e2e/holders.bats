@@ -164,6 +164,21 @@ END
     [ "$(tf-ckpt list --json st | tail -1 | jq .step)" -eq 4 ]
 }
 
+@test "a worker that has left is not asked: those that go on are" {
+    cat >feed.sh <<'END'
+case $TF_SHARD in 0/*) n=3 ;; *) n=1000000 ;; esac
+unset TF_SHARD
+exec tf-data -q csv x.csv x=1 --batch 2 --epochs $n
+END
+    timeout -k 5 60 tf-run --workers 2 --mode allreduce --job job -q m.tfg -- sh feed.sh 3>&- \
+        >/dev/null &
+    soon 30 eval '[[ $(tf-run status --job job) == *worker:0*done* ]]'
+    [ "$(tf-ps list --job job | awk '$3 == "w" { print $1 }')" = worker:1 ]
+    tf-ps save other --job job
+    tf-run stop --job job
+    wait
+}
+
 @test "nothing to save is refused before anything is run" {
     echo 'y = Identity(Placeholder{dtype = float32, shape = {-1}, name = "x"}, {name = "y"})
 entry.train = group{y}' >none.lua

@@ -179,6 +179,15 @@ END
     wait
 }
 
+@test "a worker runs where it cannot listen, if no step needs it" {
+    echo 'task worker:0 127.0.0.1:1' >alone
+    tf-place -q -c alone m.tfg | tf-part -q -c alone >parts.tfg
+    "${feed[@]}" | tf-exec -c alone --task worker:0 -g parts.tfg --run train --feed - \
+        --save m.ckpt 2>err
+    [[ $(cat err) == *"nobody can ask for its variables: "*"--key-file FILE is needed"* ]]
+    [ -s m.ckpt ]
+}
+
 @test "nothing to save is refused before anything is run" {
     echo 'y = Identity(Placeholder{dtype = float32, shape = {-1}, name = "x"}, {name = "y"})
 entry.train = group{y}' >none.lua

@@ -93,6 +93,19 @@ static void place_journal(struct worker *worker)
     mem_free(path);
 }
 
+/* No step needs it: where a worker cannot listen, as at an address without a key, it only answers
+ * nobody. */
+static void listen_to_answer(struct worker *worker)
+{
+    const struct peers_news *news = &worker->member.options.news;
+    struct address bound;
+    struct error why = ERROR_INIT;
+    if (member_listen(&worker->member, &bound, &why) && news->tell) {
+        error_prefix(&why, "nobody can ask for its variables: ");
+        news->tell(news->context, why.text);
+    }
+}
+
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
 {
     struct task_table table = {0};
@@ -109,13 +122,12 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = task_table_fill(&table, options->graph, err);
     if (!code)
         code = open_devices(worker, &table, err);
-    if (!code && options->answers) {
-        struct address bound;
+    if (!code && options->answers)
         options->answers(options->context, worker->member.conns);
-        code = member_listen(&worker->member, &bound, err);
-    }
     if (!code)
         code = worker_open_collective(worker, err);
+    if (!code && options->answers && !worker->collective)
+        listen_to_answer(worker);
     if (!code)
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)

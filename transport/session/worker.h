@@ -22,7 +22,8 @@ struct worker_options {
     struct device_options device;
 
     /* Called before others can link to the worker, to register what it answers (conns_verb) about
-     * `variables`. NULL: it answers nothing, and listens only if workers exchange values. */
+     * `variables`. NULL: it answers nothing, and listens only if workers exchange values. Without
+     * exchanges it runs even where it cannot listen. */
     void (*answers)(void *context, struct conns *conns);
     void *context;
 };

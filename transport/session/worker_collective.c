@@ -87,7 +87,7 @@ int worker_open_collective(struct worker *worker, struct error *err)
                                            worker};
     if (!code) {
         worker->collective = collective_links_new(member->conns, &group, all.rank);
-        code = worker->options.answers ? 0 : member_listen(member, &bound, err);
+        code = member_listen(member, &bound, err);
     }
     if (!code)
         code = member_wait_for(member, all.names, (size_t)(all.n + all.n_servers), err);

@@ -30,7 +30,9 @@ static int fused_shape(struct infer *infer)
     }
     for (int i = 0; i < infer->n_in; i++) {
         const struct shape *in = infer_shape(infer, i);
-        if (shape_is_known(out) && shape_count(in) != 1 && !shape_compatible(in, out))
+        /* A shape that is not yet known may turn out to be a scalar's. */
+        bool is_known = shape_is_known(in) && shape_is_known(out);
+        if (is_known && shape_count(in) != 1 && !shape_equal(in, out))
             return infer_fail(infer, "input %d is %s, neither the output's %s nor a scalar", i,
                               shape_text(in), shape_text(out));
     }

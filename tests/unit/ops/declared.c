@@ -71,6 +71,29 @@ static void test_arguments_of_inputs(void **state)
     fixture_close(&f);
 }
 
+/* ---- a shape that is known only in a step ---- */
+
+static void test_a_fused_op_takes_what_turns_out_to_be_a_scalar(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f,
+                 "m = Const() {dtype=float32, value=[[1,2],[3,4]]}\n"
+                 "x = Placeholder() {dtype=float32, shape=[?]}\n"
+                 "sum = FusedElementwise(m, x) {ops=[\"Add\"], operands=[0,1]}\n",
+                 false);
+    const float values[] = {10, 20};
+    const struct shape one = shape_vector(1), two = shape_vector(2);
+    struct tensor scalar = tensor_borrow(FLOAT32, &one, (void *)(uintptr_t)values), sum;
+    struct tensor row = tensor_borrow(FLOAT32, &two, (void *)(uintptr_t)values);
+    assert_int_equal(fixture_run(&f, "sum", "x", &scalar, &sum), 0);
+    assert_float_equal(tensor_get_float64(&sum, 3), 14, 0);
+    tensor_release(&sum);
+    assert_int_equal(fixture_run(&f, "sum", "x", &row, NULL), ERR_DATA);
+    assert_non_null(strstr(f.err.text, "input 1 is [2], neither the output's [2,2] nor a scalar"));
+    fixture_close(&f);
+}
+
 /* ---- an op unknown to the passes ---- */
 
 static bool twice_value(const struct infer *infer, struct shape *value)
@@ -160,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_ops_of_waiting_kernels_say_so),
         cmocka_unit_test(test_who_keeps_an_input_declares_it),
         cmocka_unit_test(test_arguments_of_inputs),
+        cmocka_unit_test(test_a_fused_op_takes_what_turns_out_to_be_a_scalar),
         cmocka_unit_test(test_shapes_follow_what_a_new_op_says_of_its_value),
         cmocka_unit_test(test_simplification_follows_what_a_new_op_says),
     };

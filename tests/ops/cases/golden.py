@@ -15,7 +15,8 @@ import sys
 import zlib
 
 # Functions of the C library, the same on all machines, in place of vector code by what each has.
-os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR")
+os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR "
+                      "FMA3 AVX2 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL")
 import numpy as np
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "golden")

@@ -87,7 +87,8 @@ END
         [ "$(tf-ps list --job job | awk '$1 == "worker:0" { print $3, $4 }')" = "a float32[]
 b float32[300,2]" ]
         for i in 1 2 3; do
-            [ "$(tf-ps get b --job job | tf-show --json | jq '.b | flatten | unique | length')" = 1 ]
+            tf-ps get b --job job | tf-show --json >b.json
+            [ "$(jq '.b | flatten | unique | length' b.json)" = 1 ]
             tf-ckpt save bk --job job
             tf-ps save other --job job
         done

@@ -152,10 +152,6 @@ struct worker_own {
 
 /* Makes the graph of workers with shards, except names. */
 int replicate_shards(struct replicator *r);
-/* Adds an op of the clock, whose inputs `spec` has; then the one by which a worker joins, and the
- * entry leave. */
-int replicate_clock(struct replicator *r, const char *name, struct node_spec spec);
-int replicate_add_join(struct replicator *r);
 
 /* Return the worker's value, summed over steps where several share a push; and a factor of it, with
  * the rows of those steps. */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"
@@ -43,7 +44,7 @@ static bool has_states(const struct replicator *r)
     return found;
 }
 
-int replicate_clock(struct replicator *r, const char *name, struct node_spec spec)
+static int add_to_clock(struct replicator *r, const char *name, struct node_spec spec)
 {
     /* The driver of tiles, whose graph is the source, drives the rounds within its steps. */
     bool drives = r->to == r->from;
@@ -440,8 +441,8 @@ static int keep_states(struct replicator *r, int push)
     /* The entry that a worker runs when asked to rest: the tokens prove that it has given its
      * states, and `set` ends the request. */
     struct edge set = replicate_op(r, "Assign", asked, no, "clock/asked/rest");
-    int rest = replicate_clock(r, "clock/rest",
-                               replicate_spec("ClockRest", tokens, (int)r->own->states.n, NULL, 0));
+    int rest = add_to_clock(r, "clock/rest",
+                            replicate_spec("ClockRest", tokens, (int)r->own->states.n, NULL, 0));
     struct edge version = replicate_op(r, "Assign", replicate_out(r->version), replicate_out(rest),
                                        "clock/rest/version");
     const struct edge edges[] = {{version.node, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
@@ -451,13 +452,13 @@ static int keep_states(struct replicator *r, int push)
 /* ---- a worker joins ---- */
 
 /* The version that a worker computes from is a variable of its own. */
-int replicate_add_join(struct replicator *r)
+static int add_join(struct replicator *r)
 {
     struct edge heads = EDGE_NONE;
     if (has_states(r) && r->options->replica_tasks < 2)
         heads = replicate_op(r, "JournalHeads", EDGE_NONE, EDGE_NONE, "journal/heads");
-    r->leave = replicate_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
-    r->join = replicate_clock(
+    r->leave = add_to_clock(r, "clock/leave", (struct node_spec){.op = "ClockLeave"});
+    r->join = add_to_clock(
         r, "clock/join",
         (struct node_spec){.op = "ClockJoin", .inputs = &heads, .n_inputs = edge_exists(heads)});
     r->version = replicate_local(r, WORKER_VERSION, INT64, &SHAPE_SCALAR).node;
@@ -498,7 +499,7 @@ static int add_push(struct replicator *r, struct push *push)
 static int add_pushes(struct replicator *r)
 {
     node_list waits = VEC_INIT;
-    if (replicate_sum_rows(r) || replicate_add_join(r) || add_dues(r))
+    if (replicate_sum_rows(r) || add_join(r) || add_dues(r))
         return r->err->code;
     struct edge inputs[2] = {replicate_out(r->version), EDGE_NONE};
     vec_each(push, &r->pushes) {
@@ -514,7 +515,7 @@ static int add_pushes(struct replicator *r)
     struct node_spec spec = replicate_spec_of_two("ClockPush", inputs);
     spec.controls = waits.items;
     spec.n_controls = (int)waits.n;
-    struct edge push = {replicate_clock(r, "clock/push", spec), 0};
+    struct edge push = {add_to_clock(r, "clock/push", spec), 0};
     replicate_assign(r, &r->ends, replicate_out(r->version), push, "clock/push/version");
     if (r->err->code || keep_locals(r))
         return r->err->code;
@@ -641,7 +642,7 @@ static int wait_in_update(struct replicator *r, const struct node *node, int cop
 static int add_update(struct replicator *r)
 {
     const struct copy_rules rules = {r->from, r->to, leader_in_update, NULL, r};
-    r->round = replicate_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
+    r->round = add_to_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
     for (int pass = 0; pass < 2; pass++) { /* a steady one tells whether there are others */
         vec_each(push, &r->pushes) {
             if (replicate_is_steady(r, push) == !pass && add_take(r, push))
@@ -672,12 +673,19 @@ static int add_update(struct replicator *r)
     return 0;
 }
 
+/* Adds the node that ends the round, after all of the list. */
+static int advance_after(struct replicator *r, const node_list *over)
+{
+    struct edge round = replicate_out(r->round);
+    int advance =
+        add_to_clock(r, "clock/advance", replicate_spec("ClockAdvance", &round, 1, NULL, 0));
+    vec_each(before, over)
+        replicate_wait(r, replicate_out(advance), *before);
+    return advance;
+}
+
 static int end_update(struct replicator *r)
 {
-    struct edge round = {r->round, 0};
-    int advance =
-        replicate_clock(r, "clock/advance",
-                        (struct node_spec){.op = "ClockAdvance", .inputs = &round, .n_inputs = 1});
     node_list over = VEC_INIT;
     graph_each(node, r->from) {
         if (has(r, node->id, FACT_WRITER) || (has(r, node->id, FACT_UPDATE) && !node->n_outputs))
@@ -688,8 +696,7 @@ static int end_update(struct replicator *r)
         over.items[0] = replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &over, "clock/updated");
         over.n = 1;
     }
-    vec_each(before, &over)
-        replicate_wait(r, replicate_out(advance), *before);
+    int advance = advance_after(r, &over);
     replicate_entry(r, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
     /* Values from the journal are dead in a worker that begins with the shards' values, and the
      * reverse. */
@@ -706,4 +713,118 @@ int replicate_shards(struct replicator *r)
                    add_update(r) || end_update(r) || replicate_copy_all(r, FACT_AFTER, read_edge)
                ? r->err->code
                : 0;
+}
+
+/* ---- the clock of tiles on shards ----
+ *
+ * Its one worker is the driver: each step is a round, so that shards make checkpoints between two
+ * of them, and a driver that begins again is told how many of its feed records count. Unlike a
+ * replicated graph's, the round is part of the driver's step: nodes that change variables wait for
+ * it, and it ends when all changes are over. Nobody else would begin the round that a push of a
+ * driver waits for that has died: the next one pushes it again. */
+
+/* Returns the node of that name on the node's device, which is added if it is new: few edges go
+ * from task to task. */
+static int beside(struct replicator *r, node_list *made, const struct node *node, const char *name)
+{
+    const char *device = *node->device ? node->device : CLOCK_DEVICE;
+    const node_list none = VEC_INIT;
+    if (r->err->code)
+        return -1;
+    vec_each(known, made) {
+        if (!strcmp(graph_node(r->to, *known)->device, device))
+            return *known;
+    }
+    vec_push_in(&r->arena, made, replicate_after(r, "NoOp", device, &none, name));
+    return made->items[made->n - 1];
+}
+
+/* Adds on each device a node after those of the list there. */
+static void add_after(struct replicator *r, const node_list *nodes, const char *name,
+                      node_list *made)
+{
+    vec_each(node, nodes)
+        replicate_wait(r, replicate_out(beside(r, made, graph_node(r->to, *node), name)), *node);
+}
+
+static int add_clock(struct replicator *r)
+{
+    const struct spread after = {FACT_WRITER, FACT_AFTER, .only = FACT_NEEDED, .controls = true};
+    node_list computed = VEC_INIT, writers = VEC_INIT; /* what the round begins after, and is of */
+    node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT;
+    bool *is_met = arena_alloc(&r->arena, r->from->nodes.n + 1);
+    /* The round begins when all that the nodes that change variables, with what comes after them,
+     * need of the rest of the step is there, also the check of the loss. */
+    graph_each_ordered(node, r->from, r->order) {
+        if (!has(r, node->id, FACT_NEEDED) || !part_written(r->from, node))
+            continue;
+        r->facts[node->id] |= FACT_WRITER | FACT_AFTER;
+        vec_push_in(&r->arena, &writers, node->id);
+    }
+    spread_facts(r->from, r->order, r->facts, after);
+    graph_each_ordered(node, r->from, r->order) {
+        for (int k = 0; has(r, node->id, FACT_AFTER) && k < node->n_inputs + node->n_controls;
+             k++) {
+            const struct node *needed = graph_node(r->from, node_dependency(node, k).node);
+            if (is_met[needed->id] || has(r, needed->id, FACT_AFTER) || !needed->n_inputs)
+                continue;
+            is_met[needed->id] = true;
+            vec_push_in(&r->arena, &computed, needed->id);
+        }
+    }
+    /* Nobody would push for another entry that writes. */
+    vec_each(entry, &r->from->entries) {
+        const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
+        graph_each(node, r->from) {
+            if (entry != r->entry && needed[node->id] && has(r, node->id, FACT_AFTER))
+                return error_set(r->err, ERR_DATA,
+                                 "the entry '%s' needs %s, which changes in a step of '%s' only",
+                                 entry->name, node_text(node), r->entry->name);
+        }
+    }
+    if (add_join(r))
+        return r->err->code;
+    /* The push says that the step is computed. It is answered when the round is over. */
+    add_after(r, &computed, "clock/computed", &before);
+    struct edge version = replicate_out(r->version);
+    int push = add_to_clock(r, "clock/push", replicate_spec("ClockPush", &version, 1, NULL, 0));
+    vec_each(node, &before)
+        replicate_wait(r, replicate_out(push), *node);
+    r->round = add_to_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
+    vec_each(writer, &writers) {
+        int begun = beside(r, &begins, graph_node(r->to, *writer), "clock/begun");
+        replicate_wait(r, replicate_out(begun), r->round);
+        replicate_wait(r, replicate_out(*writer), begun);
+    }
+    add_after(r, &writers, "clock/updated", &updated);
+    int advance = advance_after(r, &updated);
+    replicate_assign(r, &r->ends, version, replicate_out(push), "clock/push/version");
+    if (r->err->code)
+        return r->err->code;
+    const struct edge join[] = {{r->join, 0}, {r->join, 1}, {r->joined.items[0], CONTROL_SLOT}};
+    int n = r->entry->n_edges;
+    struct edge *edges = arena_array(&r->arena, (size_t)n + 2, sizeof *edges);
+    memcpy(edges, r->entry->edges, (size_t)n * sizeof *edges);
+    edges[n] = (struct edge){advance, CONTROL_SLOT};
+    edges[n + 1] = (struct edge){r->ends.items[0], CONTROL_SLOT};
+    graph_add_entry(r->to, r->entry->name, edges, n + 2);
+    return replicate_entry(r, "join", join, 3) ? r->err->code : graph_check(r->to, r->err);
+}
+
+int replicate_grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
+{
+    const struct replicate_options options = {
+        .policy = "sync", .workers = 1, .entry = entry, .timeout = timeout};
+    struct replicator r = {.from = graph, .to = graph, .options = &options, .err = err};
+    r.order = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.order);
+    r.facts = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.facts);
+    if (!graph_order(graph, r.order, err) && !replicate_find_entry(&r, "counts steps")) {
+        if (r.entry)
+            add_clock(&r);
+        else if (entry)
+            error_set(err, ERR_DATA, "the entry '%s' does not exist or nothing of it trains",
+                      entry);
+    }
+    arena_release(&r.arena);
+    return err->code;
 }

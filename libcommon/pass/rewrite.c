@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/marks.h"
 
 /* ---- what is known of the source ---- */

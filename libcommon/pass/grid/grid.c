@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/device_name.h"
 #include "graph/index_rule.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/walk.h"
 #include "pass/place/place_private.h"

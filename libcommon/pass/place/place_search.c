@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "pass/place/cost.h"
 #include "pass/place/place_private.h"
 

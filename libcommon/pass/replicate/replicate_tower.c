@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/device_name.h"
 #include "pass/part/part.h"
 

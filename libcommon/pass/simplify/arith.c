@@ -5,7 +5,6 @@
  * x + -0, x * 1 and x / 1 are. Only constants without conditions count.
  */
 #include <math.h>
-#include <string.h>
 
 #include "pass/rewrite.h"
 #include "pass/simplify/simplify.h"

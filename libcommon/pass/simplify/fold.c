@@ -6,7 +6,6 @@
  * may be fed or fail; results larger than FOLD_BYTES_MAX, or that would make the graph much larger
  * than the inputs that they replace (a large Fill).
  */
-#include <string.h>
 
 #include "graph/frames.h"
 #include "graph/infer.h"

@@ -6,7 +6,6 @@
 
 #include "graph/device_name.h"
 #include "pass/replicate/replicate_plan.h"
-#include "pass/replicate/replicate_tower.h"
 
 #define WORKER_JOB "worker"
 
@@ -123,10 +122,8 @@ static struct graph *close_replicator(struct replicator *r, int code)
     map_release(&r->push_at);
     edge_map_release(&r->exchange_at);
     edge_map_release(&r->initial_at);
-    if (r->towers) {
-        frames_free(r->towers->frames);
-        edge_map_release(&r->towers->whole_at);
-    }
+    if (r->towers)
+        towers_release(r->towers);
     arena_release(&r->arena);
     return code ? NULL : r->to;
 }

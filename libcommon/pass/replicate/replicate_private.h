@@ -105,7 +105,7 @@ struct open_copy {
     int copy, k;
 };
 
-struct towers;  /* pass/replicate/replicate_tower.h */
+struct towers;  /* replicate_tower.c */
 struct buckets; /* pass/replicate/replicate_plan.h */
 struct replicator {
     const struct graph *from;
@@ -199,5 +199,9 @@ int replicate_allreduce(struct replicator *r);
 
 /* replicate_tower.c: in-graph replication, except names. */
 int replicate_towers(struct replicator *r);
+/* Returns the edge of the result that stands for an edge of the source; on failure the replicator's
+ * error is set. */
+struct edge towers_whole(struct towers *t, struct edge edge);
+void towers_release(struct towers *t);
 
 #endif

@@ -17,7 +17,7 @@ void log_set_sink(log_sink sink, void *context)
     pthread_mutex_unlock(&lock);
 }
 
-void log_text(enum log_level level, const char *format, ...)
+void log_text(const char *format, ...)
 {
     char text[4096];
     va_list args;
@@ -26,6 +26,6 @@ void log_text(enum log_level level, const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&lock);
     if (current)
-        current(level, text, current_context);
+        current(text, current_context);
     pthread_mutex_unlock(&lock);
 }

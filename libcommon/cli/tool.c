@@ -132,9 +132,9 @@ static void write_text(const char *name, const char *colon, const char *text)
     str_release(&line);
 }
 
-static void print_log(enum log_level level, const char *text, void *context)
+static void print_log(const char *text, void *context)
 {
-    (void)level, (void)context;
+    (void)context;
     write_text("", "", text);
 }
 

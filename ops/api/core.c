@@ -43,9 +43,9 @@ static struct {
     void *context;
 } printer;
 
-static void print_line(enum log_level level, const char *text, void *context)
+static void print_line(const char *text, void *context)
 {
-    (void)level, (void)context;
+    (void)context;
     printer.print(text, printer.context);
 }
 

@@ -44,7 +44,7 @@ static int print_run(struct kernel_call *call)
         str_append(&line, print->message);
         for (int i = 1; i < call->n_in; i++)
             append_tensor(&line, call->in[i], print->summarize);
-        log_text(LOG_PRINT, "%s", str_text(&line));
+        log_text("%s", str_text(&line));
         str_release(&line);
     }
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;

@@ -258,7 +258,7 @@ int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, str
     vec_reserve(&reader->begins, n);
     for (size_t i = 0; i < n; i++) {
         const char *name = reader->columns->names.items[i];
-        reader->fields.items[i] = (struct csv_field){name, names ? strlen(name) : 0, true};
+        reader->fields.items[i] = (struct csv_field){name, names ? strlen(name) : 0};
         reader->begins.items[i] = 0;
     }
     if (names)

@@ -249,7 +249,7 @@ static char *cut_quoted(const struct csv_reader *reader, char *at, const char *e
                         struct csv_field *field)
 {
     char *to = ++at;
-    *field = (struct csv_field){.text = at, .quoted = true};
+    *field = (struct csv_field){.text = at};
     for (; at < end; at++) {
         if (*at == '"' && (++at == end || *at != '"'))
             break;

@@ -29,7 +29,6 @@
 struct csv_field {
     const char *text; /* unquoted, not terminated */
     size_t n;
-    bool quoted;
 };
 
 struct csv_row {

@@ -11,10 +11,12 @@
  */
 #include "checkpoint/store/manifest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "wire/header.h"
+#include "wire/limits.h"
 #include "wire/slice.h"
 
 #define MAGIC "TFCKPT\r\n"
@@ -22,6 +24,7 @@
 #define HEAD_BYTES (MAGIC_BYTES + DIGEST_BYTES)
 #define FORMAT 1
 #define FORMAT_MINOR 1
+#define SHOWN_BYTES 60 /* shown of a refused name */
 
 void ckpt_manifest_release(struct ckpt_manifest *manifest)
 {
@@ -342,4 +345,51 @@ int ckpt_manifest_by_sequence(const void *a, const void *b)
 {
     const struct ckpt_manifest *x = a, *y = b;
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+/* ---- names ----
+ *
+ * As they are shown on terminals, unprintable names are refused when they are saved; when read
+ * back, they would count as damage. */
+
+bool ckpt_name_fits(const char *name)
+{
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
+static int check_name(const char *what, const char *name, struct error *err)
+{
+    if (ckpt_name_fits(name))
+        return 0;
+    char shown[4 * SHOWN_BYTES + 1] = "";
+    size_t n = strlen(name), used = 0;
+    for (size_t i = 0; i < n && i < SHOWN_BYTES; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool plain = c >= ' ' && c < 0x7f && c != '\\';
+        used += (size_t)snprintf(shown + used, sizeof shown - used, plain ? "%c" : "\\x%02x", c);
+    }
+    if (n > LIMIT_NAME_BYTES)
+        return error_set(err, ERR_DATA, "%s '%s...' has a name of %zu bytes; %zu are allowed", what,
+                         shown, n, LIMIT_NAME_BYTES);
+    return error_set(err, ERR_DATA, "%s '%s%s' has a name that cannot be printed", what, shown,
+                     n > SHOWN_BYTES ? "..." : "");
+}
+
+int ckpt_manifest_check_names(const struct ckpt_manifest *m, struct error *err)
+{
+    vec_each(t, &m->tensors)
+        if (check_name("tensor", t->name, err) || check_name("the container", t->container, err) ||
+            (t->slice.of && check_name("the table", t->slice.of, err)))
+            return err->code;
+    for (size_t i = 0; i < m->scalars.n; i++)
+        if (check_name("scalar", m->scalars.items[i].name, err))
+            return err->code;
+    for (size_t i = 0; i < m->blobs.n; i++)
+        if (check_name("blob", m->blobs.items[i].name, err))
+            return err->code;
+    for (size_t i = 0; i < m->shards.n; i++)
+        if (check_name("shard", m->shards.items[i].name, err))
+            return err->code;
+    return 0;
 }

@@ -2,10 +2,14 @@
 #include "checkpoint/command/command.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/time.h"
+#include "checkpoint/formats/archive.h"
 #include "checkpoint/store/best.h"
+#include "checkpoint/store/save.h"
 #include "show/show.h"
 
 void command_release(struct command *command)
@@ -24,7 +28,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct command *c, const c
         c->say(c->context, line);
 }
 
-void command_say_damages(struct command *c, damage_vec *damages)
+/* Reports each damaged checkpoint, which does not affect the others, and releases the list. */
+static void say_damages(struct command *c, damage_vec *damages)
 {
     vec_each(damage, damages) {
         if (damage->step == STORE_NO_STEP)
@@ -91,7 +96,7 @@ int command_list(struct command *c, struct error *err)
     if (!store_read_all(store, &all, &damages, err)) {
         text_list(&c->out, &all, c->json);
         manifests_release(&all);
-        command_say_damages(c, &damages);
+        say_damages(c, &damages);
         command_measure(c, store);
     }
     store_close(store);
@@ -177,6 +182,139 @@ int command_verify(struct command *c, struct error *err)
 
 /* ---- keeping in order ---- */
 
+static int apply_policy(struct command *c, struct store *store, struct error *err)
+{
+    manifest_vec all;
+    damage_vec damages;
+    struct arena arena = ARENA_INIT;
+    if (store_read_all(store, &all, &damages, err))
+        return err->code;
+    say_damages(c, &damages);
+    const char *by = c->by ? retain_metric(c->by, &arena, &c->policy.best_is_low, err) : NULL;
+    struct retain_item *items = mem_array(all.n + 1, sizeof *items);
+    for (size_t i = 0; i < all.n; i++) {
+        items[i].step = all.items[i].step;
+        items[i].time = all.items[i].time;
+        items[i].has_metric = by && ckpt_manifest_find_scalar(&all.items[i], by, &items[i].metric);
+    }
+    /* A mistyped name must not cause the best ones to be forgotten. */
+    bool has_any = !by || !all.n;
+    for (size_t i = 0; i < all.n && !has_any; i++)
+        has_any = items[i].has_metric;
+    if (!has_any) {
+        error_set(err, ERR_NOINPUT, "%s: no checkpoint has a scalar '%s'; nothing was forgotten",
+                  store_name(store), by);
+    } else if (err->code) {
+        error_prefix(err, "--by %s: ", c->by);
+    } else {
+        VEC(int64_t) steps = VEC_INIT;
+        retain(&c->policy, items, all.n);
+        for (size_t i = 0; i < all.n; i++) {
+            size_t tag = 0;
+            if (!items[i].kept_by && ckpt_manifest_next_tag(&all.items[i], &tag))
+                items[i].kept_by = "tag";
+            if (!items[i].kept_by)
+                vec_push(&steps, items[i].step);
+            if (c->json || c->dry_run || c->verbose)
+                text_retain(&c->out, items[i].step, items[i].kept_by, c->dry_run, c->json);
+        }
+        if (!c->dry_run)
+            store_forget(store, steps.items, steps.n, err);
+        vec_release(&steps);
+    }
+    mem_free(items);
+    manifests_release(&all);
+    arena_release(&arena);
+    return err->code;
+}
+
+/* Forgets one checkpoint, damaged or not. */
+static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
+{
+    struct ckpt_manifest manifest;
+    if (!store_manifest(store, step, &manifest, err))
+        ckpt_manifest_release(&manifest);
+    if (err->code && err->code != ERR_DATA)
+        return err->code;
+    error_clear(err);
+    if (c->json || c->dry_run || c->verbose)
+        text_retain(&c->out, step, NULL, c->dry_run, c->json);
+    return c->dry_run ? 0 : store_forget(store, &step, 1, err);
+}
+
+int command_forget(struct command *c, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct store *store;
+    const char *path;
+    int64_t step;
+    if (source_split(c->operands[0], &arena, &path, &step, err)) {
+        arena_release(&arena);
+        return err->code;
+    }
+    bool is_one = step != CHECKPOINT_NEWEST;
+    if (is_one && retain_has_rules(&c->policy))
+        error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
+    else if (!is_one && !retain_has_rules(&c->policy))
+        error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
+    else if (!is_one && (c->policy.best > 0) != (c->by != NULL))
+        error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
+    if (!err->code && !(c->dry_run ? store_open(path, NULL, &store, err)
+                                   : command_open_writing(c, path, &store, err))) {
+        if (is_one)
+            forget_step(c, store, step, err);
+        else
+            apply_policy(c, store, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    arena_release(&arena);
+    return err->code;
+}
+
+/* With a second operand, the checkpoint gets that tag; else it loses the tag that names it. */
+int command_tag(struct command *c, struct error *err)
+{
+    struct arena arena = ARENA_INIT;
+    struct error none = ERROR_INIT;
+    struct checkpoint *newest = NULL;
+    struct store *store;
+    const char *path, *at = strrchr(c->operands[0], '@');
+    const char *tag = c->n_operands > 1 ? c->operands[1] : at ? at + 1 : "";
+    int64_t step, taken = STORE_NO_STEP;
+    if (source_split(c->operands[0], &arena, &path, &step, err)) {
+        arena_release(&arena);
+        return err->code;
+    }
+    if (!*tag)
+        error_set(err, ERR_USAGE, "%s: which tag? STORE@TAG", c->operands[0]);
+    else if (!ckpt_tag_fits(tag))
+        error_set(err, ERR_USAGE,
+                  "'%s' is no tag: letters, digits, '.', '_' and '-', neither a number nor 'best'",
+                  tag);
+    else if (!command_open_writing(c, path, &store, err)) {
+        struct ckpt_manifest m;
+        if (c->n_operands == 1)
+            step = STORE_NO_STEP;
+        else if (step == CHECKPOINT_NEWEST && !checkpoint_open(store, step, &newest, NULL, err))
+            step = newest->manifest.step;
+        checkpoint_close(newest);
+        if (!err->code && step != STORE_NO_STEP && !store_manifest(store, step, &m, err))
+            ckpt_manifest_release(&m);
+        if (!err->code && c->n_operands > 1 && !c->replace &&
+            !store_named(store, tag, &taken, &none) && taken != step)
+            error_set(err, ERR_USAGE,
+                      "%s@%s: is step %" PRId64 "; --replace gives the tag to another", path, tag,
+                      taken);
+        if (!err->code)
+            store_tag(store, step, tag, err);
+        command_measure(c, store);
+        store_close(store);
+    }
+    arena_release(&arena);
+    return err->code;
+}
+
 int command_prune(struct command *c, struct error *err)
 {
     struct store *store;
@@ -187,7 +325,7 @@ int command_prune(struct command *c, struct error *err)
                    : command_open_writing(c, c->operands[0], &store, err))
         return err->code;
     if (!store_read_all(store, &all, &damages, err)) {
-        command_say_damages(c, &damages);
+        say_damages(c, &damages);
         manifests_release(&all);
     }
     if (!err->code && !store_prune(store, c->dry_run, &c->watch, &report, err)) {
@@ -214,7 +352,8 @@ int command_repair(struct command *c, struct error *err)
 
 /* ---- copying ---- */
 
-int command_advise(struct error *err)
+/* Appends to an error of copy or import the advice on how to resolve it. */
+static int advise(struct error *err)
 {
     if (err->code == ERR_CONFIG)
         error_append(err, "; --replace replaces it");
@@ -240,7 +379,7 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
             store_tag(to, checkpoint->manifest.step, tag, err);
     }
     checkpoint_close(checkpoint);
-    return command_advise(err);
+    return advise(err);
 }
 
 /* Copies what the other store lacks. A checkpoint that was forgotten meanwhile is skipped. */
@@ -290,5 +429,61 @@ int command_copy(struct command *c, struct error *err)
         store_close(to);
     }
     arena_release(&arena);
+    return err->code;
+}
+
+/* `step` -1: the file does not name a step. */
+static int import_save(struct command *c, struct store *store,
+                       const struct variable_record *tensors, size_t n, int64_t step,
+                       struct error *err)
+{
+    int64_t at = c->step >= 0 ? c->step : step;
+    struct save_request request = {.step = at < 0 ? 0 : at,
+                                   .over = c->replace ? SAVE_OVER_ANY : SAVE_OVER_NONE,
+                                   .producer = c->producer,
+                                   .tensors = tensors,
+                                   .n_tensors = n,
+                                   .progress = c->watch.progress,
+                                   .context = c->watch.context};
+    if (!n)
+        return error_set(err, ERR_DATA, "%s: has no tensors: nothing to import", c->operands[0]);
+    if (run_make(&request.run, c->run_name, err))
+        return err->code;
+    if (!store_save(store, &request, NULL, err))
+        return 0;
+    if (err->code == ERR_CONFIG && c->step < 0 && step < 0)
+        error_append(err, "; --step N says which it is");
+    return advise(err);
+}
+
+static int import_source(struct command *c, struct store *store, struct error *err)
+{
+    struct source source;
+    if (source_open(c->operands[0], &source, err))
+        return err->code;
+    size_t n = 0, all = source_join_slices(&source, err) ? 0 : source.tensors.n;
+    struct variable_record *tensors = mem_array(all + 1, sizeof *tensors);
+    for (; n < all && !err->code; n++) {
+        tensors[n] = manifest_tensor_record(&source.tensors.items[n].saved);
+        source_read(&source, n, &tensors[n].value, err);
+    }
+    if (!err->code)
+        import_save(c, store, tensors, n, source.step, err);
+    for (size_t i = 0; i < n; i++)
+        tensor_release(&tensors[i].value);
+    mem_free(tensors);
+    source_close(&source);
+    return err->code;
+}
+
+int command_import(struct command *c, struct error *err)
+{
+    struct store *store;
+    enum export_form form;
+    if (command_open_writing(c, c->operands[1], &store, err))
+        return err->code;
+    if (!export_form_find(c->operands[0], &form, err))
+        import_source(c, store, err);
+    store_close(store);
     return err->code;
 }

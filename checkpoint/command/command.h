@@ -62,10 +62,4 @@ int command_open(struct command *command, const char *name, struct source *sourc
 int command_open_writing(struct command *command, const char *path, struct store **store,
                          struct error *err);
 
-/* Reports each damaged checkpoint, which does not affect the others, and releases the list. */
-void command_say_damages(struct command *command, damage_vec *damages);
-
-/* Appends to an error of copy or import the advice on how to resolve it. */
-int command_advise(struct error *err);
-
 #endif

@@ -367,8 +367,7 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
     struct ckpt_manifest saved;
     if (checkpoint_open(from, step, &checkpoint, NULL, err))
         return err->code;
-    if (!(c->replace ? checkpoint_copy_over : checkpoint_copy)(checkpoint, to, &c->watch, &saved,
-                                                               err)) {
+    if (!checkpoint_copy(checkpoint, to, c->replace, &c->watch, &saved, err)) {
         if (c->verbose && saved.sequence) {
             str_printf(&c->out, "%s  %s written\n", checkpoint->name,
                        show_bytes((int64_t)saved.new_bytes).s);

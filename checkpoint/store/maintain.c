@@ -97,10 +97,11 @@ static int read_chunk(void *source, size_t tensor, uint64_t chunk, void *data,
     return checkpoint_check_digest(from, place.entry, chunk, digest, err);
 }
 
-int checkpoint_copy_over(struct checkpoint *from, struct store *to,
-                         const struct maintain_watch *watch, struct ckpt_manifest *saved,
-                         struct error *err)
+int checkpoint_copy(struct checkpoint *from, struct store *to, bool over,
+                    const struct maintain_watch *watch, struct ckpt_manifest *saved,
+                    struct error *err)
 {
+    bool stays = false;
     const struct ckpt_manifest *m = &from->manifest;
     size_t n = from->entries.n;
     struct variable_record *tensors = mem_array(n + 1, sizeof *tensors);
@@ -120,31 +121,21 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
                                    .read = read_chunk,
                                    .source = from};
     error_clear(err);
-    for (size_t i = 0; i < n && !err->code; i++) {
+    if (!over)
+        save_check_copy(to, from, &stays, err);
+    if (saved && stays)
+        *saved = (struct ckpt_manifest){.sequence = 0};
+    for (size_t i = 0; i < n && !stays && !err->code; i++) {
         const struct manifest_tensor *t = from->entries.items[i].tensor;
         tensors[i] = manifest_tensor_record(t);
         tensors[i].value = (struct tensor){.type = t->type, .shape = t->shape};
         if (t->type == STRING)
             checkpoint_read(from, (int)i, &tensors[i].value, err);
     }
-    if (!err->code)
+    if (!err->code && !stays)
         store_save(to, &request, saved, err);
     for (size_t i = 0; i < n; i++)
         tensor_release(&tensors[i].value);
     mem_free(tensors);
     return err->code;
-}
-
-int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
-                    struct ckpt_manifest *saved, struct error *err)
-{
-    bool stays;
-    error_clear(err);
-    if (save_check_copy(to, from, &stays, err))
-        return err->code;
-    if (!stays)
-        return checkpoint_copy_over(from, to, watch, saved, err);
-    if (saved)
-        *saved = (struct ckpt_manifest){.sequence = 0};
-    return 0;
 }

@@ -39,13 +39,9 @@ int store_keep_newest(struct store *store, const struct ckpt_run *run, size_t n,
 /* Copies the checkpoint, checking every chunk, into another store, with its run, its time and all
  * that belongs to it; shards are merged. An existing checkpoint with the same values stays: `saved`
  * (NULL: not wanted) then has sequence number 0. ERR_CONFIG, before anything is read: there is
- * another checkpoint of its step. */
-int checkpoint_copy(struct checkpoint *from, struct store *to, const struct maintain_watch *watch,
-                    struct ckpt_manifest *saved, struct error *err);
-
-/* The same, replacing any checkpoint of its step. */
-int checkpoint_copy_over(struct checkpoint *from, struct store *to,
-                         const struct maintain_watch *watch, struct ckpt_manifest *saved,
-                         struct error *err);
+ * another checkpoint of its step. `over`: any checkpoint of its step is replaced. */
+int checkpoint_copy(struct checkpoint *from, struct store *to, bool over,
+                    const struct maintain_watch *watch, struct ckpt_manifest *saved,
+                    struct error *err);
 
 #endif

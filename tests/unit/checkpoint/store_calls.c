@@ -89,7 +89,7 @@ static int copy(void *context)
         return deed_tell(&err);
     if (!open_writing(copy_path, &to, &err)) {
         if (!checkpoint_open(from, OLD, &c, NULL, &err)) {
-            if (!checkpoint_copy(c, to, NULL, NULL, &err))
+            if (!checkpoint_copy(c, to, false, NULL, NULL, &err))
                 deed_done();
             checkpoint_close(c);
         }

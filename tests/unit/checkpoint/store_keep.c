@@ -255,7 +255,7 @@ static void a_copy_is_the_same_checkpoint(void **state)
     assert_int_equal(store_create(other, &err), 0);
     to = stores_open(other, true);
     assert_int_equal(checkpoint_open(from, 1, &a, NULL, &err), 0);
-    assert_int_equal(checkpoint_copy(a, to, NULL, NULL, &err), 0);
+    assert_int_equal(checkpoint_copy(a, to, false, NULL, NULL, &err), 0);
     assert_int_equal(checkpoint_open(to, 1, &b, NULL, &err), 0);
     assert_int_equal(stores_compare(b, MANY, &err), 0);
     assert_int_equal(b->manifest.time, a->manifest.time);

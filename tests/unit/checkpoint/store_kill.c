@@ -74,7 +74,7 @@ static _Noreturn void work(int64_t step, int fd)
         must(store_forget(store, (int64_t[]){step - KEEP, step - KEEP - 1}, 2, &err));
         must(store_prune(store, false, NULL, &report, &err));
         must(checkpoint_open(store, CHECKPOINT_NEWEST, &c, NULL, &err));
-        must(checkpoint_copy(c, other, NULL, NULL, &err));
+        must(checkpoint_copy(c, other, false, NULL, NULL, &err));
         tell(fd, step, true);
         checkpoint_close(c);
         must(store_forget(other, (int64_t[]){step - 1, step - 2}, 2, &err));

@@ -24,7 +24,7 @@ void output_unlink_all(void)
         new_file_unlink(&outputs[i].file);
 }
 
-static void on_ending_signal(int number)
+void output_end_by(int number)
 {
     output_unlink_all();
     signal(number, SIG_DFL);
@@ -41,7 +41,7 @@ int output_open(const char *path, struct output **opened, int *fd, struct error 
     if (!caught && !atexit(output_unlink_all)) /* libraries may call exit, too */
         caught = true;
     for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++) {
-        struct sigaction old, new = {.sa_handler = on_ending_signal, .sa_flags = SA_ONSTACK};
+        struct sigaction old, new = {.sa_handler = output_end_by, .sa_flags = SA_ONSTACK};
         sigemptyset(&new.sa_mask);
         if (!sigaction(ending_signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
             sigaction(ending_signals[i], &new, NULL);

@@ -28,4 +28,7 @@ void output_discard(struct output *output);
 /* Removes the temporary files of all open outputs; may be called from a signal handler. */
 void output_unlink_all(void);
 
+/* The same, and then ends the process by the signal. */
+void output_end_by(int number);
+
 #endif

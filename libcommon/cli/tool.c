@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -210,11 +209,10 @@ void tool_say(const struct tool *tool, const char *format, ...)
 
 void tool_say_waiting(void *tool, const char *text)
 {
-    static time_t told;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (told && now.tv_sec - told < (isatty(STDERR_FILENO) ? 1 : 5))
+    static double told;
+    double now = time_now();
+    if (told > 0 && now - told < (isatty(STDERR_FILENO) ? 1 : 5))
         return;
-    told = now.tv_sec;
+    told = now;
     tool_say(tool, "%s", text);
 }

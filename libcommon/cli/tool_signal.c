@@ -8,21 +8,20 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/tool_private.h"
 
-#define SAME_SENDER_SECONDS 1 /* timeout(1) sends to the process and to its group */
-#define LATE_SECONDS 10       /* from cancelling to ending */
+#define SAME_SENDER_SECONDS 1.0 /* timeout(1) sends to the process and to its group */
+#define LATE_SECONDS 10         /* from cancelling to ending */
 
 int tool_signal_fd = -1;
 
 static int wake_fd;
 static volatile sig_atomic_t caught, ends_late;
 static pid_t caught_from; /* 0: the terminal */
-static time_t caught_at;
+static double caught_at;
 static timer_t grace_timer;
 static struct itimerspec grace;
 static atomic_bool *grace_flag;          /* NULL: no cancellation */
@@ -31,33 +30,19 @@ static void *ends_wait_context;
 static int (*when_idle)(void *context, double seconds, struct error *err);
 static void *when_idle_context;
 
-static void end_by(int number)
-{
-    output_unlink_all();
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static time_t seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     pid_t from = info->si_code == SI_USER ? info->si_pid : 0;
     (void)context;
-    if (caught && from && from == caught_from && seconds_now() <= caught_at + SAME_SENDER_SECONDS)
+    if (caught && from && from == caught_from && time_now() < caught_at + SAME_SENDER_SECONDS)
         return;
     if (caught) {
-        end_by(number);
+        output_end_by(number);
         return;
     }
     caught = number;
     caught_from = from;
-    caught_at = seconds_now();
+    caught_at = time_now();
     int kept = errno; /* of the interrupted code */
     if (grace_flag)
         timer_settime(grace_timer, 0, &grace, NULL);
@@ -93,7 +78,7 @@ static void on_alarm(int number)
     ssize_t told = write(STDERR_FILENO, name, strlen(name));
     if (told < 0 || write(STDERR_FILENO, line, sizeof line - 1) < 0)
         told = 0; /* nobody is left to tell */
-    end_by(caught);
+    output_end_by(caught);
 }
 
 bool tool_is_cancelled(void)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "bin/job_table.h"
 #include "bin/script_options.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/job/autosave.h"
@@ -24,6 +24,7 @@
 #include "pass/grid/grid.h"
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
+#include "show/columns.h"
 #include "supervise/job_state.h"
 #include "supervise/supervise.h"
 
@@ -273,12 +274,61 @@ static int check_options(const char *graph, struct error *err)
     return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", graph) : 0;
 }
 
+/* ---- the verbs that ask the supervisor ---- */
+
+static void print_tasks(json_t *tasks, struct str *out)
+{
+    struct columns columns = {.n = 5};
+    size_t i;
+    json_t *task;
+    const char *const heads[] = {"TASK", "PID", "STATE", "RESTARTS", "LAST"};
+    for (i = 0; i < sizeof heads / sizeof *heads; i++)
+        columns_add(&columns, "%s", heads[i]);
+    json_array_foreach(tasks, i, task)
+    {
+        const char *name = "?", *state = "?", *ended = "";
+        json_int_t pid = 0, restarts = 0;
+        json_unpack(task, "{s:s, s:I, s:s, s:I, s:s}", "task", &name, "pid", &pid, "state", &state,
+                    "restarts", &restarts, "ended", &ended);
+        columns_add(&columns, "%s", name);
+        columns_add(&columns, pid ? "%lld" : "-", (long long)pid);
+        columns_add(&columns, "%s", state);
+        columns_add(&columns, "%lld", (long long)restarts);
+        columns_add(&columns, "%s", *ended ? ended : "-");
+    }
+    columns_print(&columns, out);
+}
+
+/* Prints the state of a job (supervise/job_state.h), a line for the job and one per task. Text that
+ * is no state is printed unchanged. */
+static void print_job(const struct str *state, struct str *out)
+{
+    json_t *all = json_loads(str_text(state), 0, NULL);
+    const char *phase, *why = "", *most = "?";
+    json_int_t step = 0, restarts = 0, result = 0;
+    json_t *tasks = NULL;
+    if (json_unpack(all, "{s:s, s:s, s:I, s:I, s:s, s:I, s:o}", "state", &phase, "why", &why,
+                    "step", &step, "restarts", &restarts, "max_restarts", &most, "result", &result,
+                    "tasks", &tasks)) {
+        str_append(out, str_text(state));
+    } else {
+        str_printf(out, "job %s: %s%s%s%s, step %lld, %lld of %s restarts", options.job, phase,
+                   *why ? " (" : "", why, *why ? ")" : "", (long long)step, (long long)restarts,
+                   most);
+        if (!strcmp(phase, "over") || result)
+            str_printf(out, ", exit %lld", (long long)result);
+        str_append_char(out, '\n');
+        print_tasks(tasks, out);
+    }
+    json_decref(all);
+}
+
 static int ask_job(bool is_stop, struct error *err)
 {
     struct str state = STR_INIT, text = STR_INIT;
     if (!job_state_ask(options.job, is_stop, &state, err) && !is_stop) {
         if (!options.json)
-            job_table_print(options.job, &state, &text);
+            print_job(&state, &text);
         fputs(str_text(options.json ? &state : &text), stdout);
     }
     str_release(&state);

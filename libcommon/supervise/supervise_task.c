@@ -18,7 +18,7 @@
 
 #define FEEDER_SECONDS 1.0 /* for a feed command to end once told to */
 #define PARENT_PIPE 8      /* descriptor number of the parent-death pipe in children */
-#define TAIL_BYTES 4096    /* of stderr, examined at the end */
+#define TAIL_BYTES 4096    /* of what it says, examined at the end */
 #define BRIEF_SECONDS 3.0  /* a task that lives shorter lacks something */
 
 /* ---- a process, from its start to its end ---- */

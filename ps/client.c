@@ -105,7 +105,7 @@ static int check_alive(const struct client *client, const struct cluster_task *t
 }
 
 /* Returns whether a task of the job has run on this host, and does not now. */
-static bool has_ended(const struct client *client, const struct cluster_task *task)
+static bool worker_is_gone(const struct client *client, const struct cluster_task *task)
 {
     struct job_process process;
     struct error ignored = ERROR_INIT;
@@ -125,7 +125,7 @@ static const struct cluster_task *find_worker(const struct client *client)
         if (!strcmp(task->job, SHARD_JOB))
             continue;
         worker = worker ? worker : task;
-        if (each && !has_ended(client, task))
+        if (each && !worker_is_gone(client, task))
             return task;
     }
     return worker;

@@ -267,6 +267,26 @@ END
     done
 }
 
+@test "kernels check the values of variables, which may have another shape than planned" {
+    cat >shape.txt <<'END'
+v = Variable() {dtype=float32, shape=[1,2]}
+other = Const() {dtype=float32, value=float32[640,1024](7)}
+a = Assign(v, other) {validate_shape=false}
+entry init = ^a
+b = Const() {dtype=float32, value=float32[2](1)}
+same = Const() {dtype=float32, value=float32[1,2](1)}
+sum = BiasAdd(v, b)
+less = Less(same, v)
+pack = Pack(v, same) {axis=0}
+END
+    tf-graph --text shape.txt >shape.tfg
+    for node in sum less pack; do
+        run --separate-stderr tf-exec -g shape.tfg --fetch "$node"
+        [ "$status" -eq 65 ]
+        [[ $stderr == *"node '$node': "*1024* ]]
+    done
+}
+
 @test "the gradient of a sparse cross entropy takes the memory of logits that nothing else needs" {
     cat >logits.lua <<'END'
 local logits = Tanh(Variable{shape = {16, 1000}, dtype = float32, name = "v"})

@@ -70,8 +70,11 @@ static void make_call(struct run *run, struct iteration *it, int at)
     bool is_plain = !place->gathers && !place->looks && !place->is_relieved && !place->drops &&
                     !place->locks && item->flow == FLOW_ALWAYS && !item->is_prepared &&
                     !plan->regions.items[item->region].is_point && !plan->options.check_numerics;
-    for (int i = 0; i < item->n_in; i++)
+    bool is_planned = has_order; /* outputs are checked there; variables may be of any shape */
+    for (int i = 0; i < item->n_in; i++) {
         in[i] = iteration_input(run, it, place->item, i);
+        is_planned = is_planned && plan->values.items[item->in[i]].kind != VALUE_VARIABLE;
+    }
     for (int i = 0; i < item->n_out; i++)
         in[item->n_in + i] = &it->outputs[item->first_output + i];
     c->host = (struct call_host){.planned = has_order,
@@ -84,6 +87,7 @@ static void make_call(struct run *run, struct iteration *it, int at)
                                  .on_device = &run->on_device,
                                  .executor.done = run->async_done};
     c->call = item_call(&c->host, in);
+    c->call.shapes_known &= is_planned;
     c->call.step_block = device_step_block(&run->on_device);
     c->call.item = plan->faults.first + (uint32_t)place->item;
     it->plain[at] = (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};

@@ -205,6 +205,8 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
         planned->offset < 0) {
         if (host->planned && !shape_equal(&out->shape, &value->shape))
             return fail_shape(call, i, &out->shape, &value->shape);
+        if (!shape_compatible(&planned->shape, &value->shape)) /* who takes it does not check it */
+            return fail_shape(call, i, &planned->shape, &value->shape);
         tensor_share(out, value);
         return out;
     }

@@ -94,6 +94,31 @@ static void test_a_fused_op_takes_what_turns_out_to_be_a_scalar(void **state)
     fixture_close(&f);
 }
 
+static void test_an_element_has_the_shape_that_is_declared_of_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f,
+                 "s = Stack() {elem_type=float32}\n"
+                 "x = Placeholder() {dtype=float32, shape=?}\n"
+                 "push = StackPush(s, x)\n"
+                 "bias = StackPop(s, ^push) {elem_type=float32, shape=[1000]}\n"
+                 "v = Variable() {dtype=float32, shape=[2,1000]}\n"
+                 "shape = Const() {dtype=int32, value=[2,1000]}\n"
+                 "one = Const() {dtype=float32, value=1}\n"
+                 "ones = Fill(shape, one)\n"
+                 "init = Assign(v, ones)\n"
+                 "sum = BiasAdd(v, bias)\n",
+                 true);
+    float value = 1;
+    const struct shape shape = shape_vector(1);
+    const struct tensor given = tensor_borrow(FLOAT32, &shape, &value);
+    fixture_do(&f, "^init");
+    assert_int_equal(fixture_run(&f, "sum", "x", &given, NULL), ERR_INTERNAL);
+    assert_non_null(strstr(f.err.text, "planned as [1000], but is [1]"));
+    fixture_close(&f);
+}
+
 /* ---- an op unknown to the passes ---- */
 
 static bool twice_value(const struct infer *infer, struct shape *value)
@@ -184,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_who_keeps_an_input_declares_it),
         cmocka_unit_test(test_arguments_of_inputs),
         cmocka_unit_test(test_a_fused_op_takes_what_turns_out_to_be_a_scalar),
+        cmocka_unit_test(test_an_element_has_the_shape_that_is_declared_of_it),
         cmocka_unit_test(test_shapes_follow_what_a_new_op_says_of_its_value),
         cmocka_unit_test(test_simplification_follows_what_a_new_op_says),
     };

@@ -127,7 +127,7 @@ int tf_call_feed_strings(tf_call *call, int i, const struct tf_shape *shape,
 /* Runs a step with the fed tensors. */
 int tf_call_run(tf_call *call, struct tf_error *error);
 
-/* Return the number of fetched tensors; the name of one. */
+/* Return the number of fetched tensors; the name of one, which lives as long as the call. */
 int tf_call_fetches(const tf_call *call);
 const char *tf_call_fetch_name(const tf_call *call, int i);
 

@@ -90,7 +90,7 @@ void shard_measure_want(struct shard *shard, const struct shard_save_request *wa
     struct error ignored = ERROR_INIT;
     struct shard_measure *m = &shard->measure;
     const double end = time_now() + WORKER_SECONDS;
-    struct clock_worker first;
+    struct clock_member first;
     if (!m->fetches.path)
         return;
     /* A worker that writes each step is about to write that of the previous checkpoint: the clock

@@ -206,7 +206,7 @@ static void read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS
 /* Writes the restored clock's counts into the file; all zero if there is no clock. */
 static void write_counts(struct shard *shard)
 {
-    struct clock_worker workers[SHARD_WORKERS_MAX];
+    struct clock_member workers[SHARD_WORKERS_MAX];
     struct clock *clock = containers_clock(shard->options.variables);
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
     if (!shard->pushes.counts)

@@ -322,7 +322,7 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
         code = shard_find_others(save->shard, &save->others, wanted->seconds, err);
     /* The shard with the clock comes first: what its clock knows, the other shards still have. The
      * clock was held for this, until here. */
-    struct clock_worker workers[SHARD_WORKERS_MAX];
+    struct clock_member workers[SHARD_WORKERS_MAX];
     int n = !code && wanted->clock ? clock_workers(wanted->clock, workers, SHARD_WORKERS_MAX) : 0;
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
         str_printf(&save->pushes, "worker:%d %lld\n", (int)workers[i].worker,

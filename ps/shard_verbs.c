@@ -128,7 +128,7 @@ void shard_status(void *context, const struct query *query)
     struct error failure = ERROR_INIT;
     struct clock *clock = containers_clock(shard->options.variables);
     const struct link_hello *self = peers_self(conns_peers(query->conns));
-    struct clock_worker workers[SHARD_WORKERS_MAX];
+    struct clock_member workers[SHARD_WORKERS_MAX];
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
         joined += workers[i].joined && !workers[i].left;
@@ -153,12 +153,12 @@ void shard_status(void *context, const struct query *query)
 
 static void pack_workers(msgpack_packer *packer, struct clock *clock)
 {
-    struct clock_worker workers[SHARD_WORKERS_MAX];
+    struct clock_member workers[SHARD_WORKERS_MAX];
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
     if (n > SHARD_WORKERS_MAX)
         n = SHARD_WORKERS_MAX;
     pack_key_array(packer, "workers", (size_t)n);
-    for (const struct clock_worker *worker = workers; worker < workers + n; worker++) {
+    for (const struct clock_member *worker = workers; worker < workers + n; worker++) {
         msgpack_pack_map(packer, 11);
         pack_key_int(packer, "worker", worker->worker);
         pack_key_bool(packer, "here", worker->joined && !worker->left);

@@ -179,8 +179,8 @@ void clock_end_ask(struct clock *clock)
 }
 
 /* A worker returns with a journal that has these copies: looks for its state as of its last push
- * that is or will be decided. If it is nowhere, the clock fails. */
-/* A waiting push is decided before the worker is told anything. */
+ * that is or will be decided. If it is nowhere, the clock fails. A waiting push is decided before
+ * the worker is told anything. */
 static void find_state(struct clock *clock, struct clock_member *member,
                        const struct journal_head *heads, int n)
 {
@@ -268,7 +268,6 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     return true;
 }
 
-/* Unlocks, and calls all waiters whose wait is over. */
 void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
@@ -444,16 +443,10 @@ void clock_rest(struct clock *clock, const struct push_id *id, struct clock_wait
         waiter->done(waiter, NULL, &reason);
 }
 
-/* Marks a push that will never count; the shards discard it with the next round. */
-static void void_push(struct clock *clock, const struct push_id *id)
-{
-    vec_push(&clock->dropped, *id);
-}
-
 /* Decides that the member's waiting push never counts. */
 static void decide_late(struct clock *clock, struct clock_member *member)
 {
-    void_push(clock, &member->push);
+    vec_push(&clock->dropped, member->push);
     member->state = PUSH_NONE;
     member->last_seq = member->push.seq;
     member->last_counted = false;
@@ -468,7 +461,7 @@ static int check_push(struct clock *clock, const struct push_id *id, int64_t ver
         return error_set(err, ERR_UNAVAILABLE, "worker:%" PRId64 " did not join the clock '%s'",
                          id->worker, clock->name);
     if (member->incarnation != id->incarnation) {
-        void_push(clock, id);
+        vec_push(&clock->dropped, *id);
         member->dropped++;
         return replaced(id, member->incarnation, err);
     }
@@ -496,7 +489,7 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
         if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
             member->duplicate++;
             if (id->seq <= member->last_seq)
-                void_push(clock, id);
+                vec_push(&clock->dropped, *id);
         } else {
             member->push = *id;
             member->version = version;

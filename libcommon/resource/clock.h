@@ -124,17 +124,28 @@ void clock_stop_at(struct clock *clock, int64_t version);
 /* Stops waiting. Returns false if `done` was called or is being called. */
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter);
 
-struct clock_worker {
+struct clock_member {
     int64_t worker;
     uint64_t incarnation;
     bool joined, left;
-    int64_t clock, behind; /* counted pushes; how many fewer than the leader's */
+    int64_t clock, behind; /* its counted pushes; in a list, how many fewer than the leader's */
     int64_t pushed, counted, late, dropped, duplicate;
-    double waited, seen; /* seconds in pushes; since its last message */
+    double waited, seen; /* seconds in pushes; time of its last message, in a list seconds since */
+
+    /* Private to the clock. */
+    bool returns;     /* had left when saved, but is expected to join again */
+    int64_t last_seq; /* decided */
+    int64_t kept_seq; /* number of the push that its state on the shards is as of */
+    bool last_counted;
+    bool has_own;        /* its journal has its state as of its last push */
+    int state;           /* enum push_state */
+    struct push_id push; /* unless PUSH_NONE */
+    int64_t version;     /* that the push was computed from */
+    int64_t arrival;
 };
 
 /* Lists workers by rank; returns their number, of which at most `max` are stored. */
-int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
+int clock_workers(struct clock *clock, struct clock_member *workers, int max);
 int64_t clock_version(struct clock *clock);
 
 /* Returns whether a worker computes its step from exactly the version that it was told. */

@@ -19,24 +19,6 @@ enum push_state {
 
 enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_REST, WAIT_ROUND, WAIT_PAUSE };
 
-struct clock_member {
-    int64_t worker;
-    uint64_t incarnation;
-    bool joined, left;
-    bool returns;     /* had left when saved, but is expected to join again */
-    int64_t clock;    /* its applied pushes */
-    int64_t last_seq; /* decided */
-    int64_t kept_seq; /* number of the push that its state on the shards is as of */
-    bool last_counted;
-    bool has_own; /* its journal has its state as of its last push */
-    enum push_state state;
-    struct push_id push; /* unless PUSH_NONE */
-    int64_t version;     /* that the push was computed from */
-    int64_t arrival;
-    int64_t pushed, counted, late, dropped, duplicate;
-    double waited, seen; /* seconds; time of the last message */
-};
-
 typedef VEC(struct push_id) push_vec;
 
 struct clock {
@@ -63,8 +45,9 @@ struct clock {
     bool is_lost;                     /* the failure is a lost state */
     _Atomic uint64_t *counts;         /* counted pushes by worker, for other processes; or NULL */
     int n_counts;
-    int64_t stop_at; /* no round begins at this version; 0: no limit */
-    push_vec dropped, round_members, round_dropped;
+    int64_t stop_at;  /* no round begins at this version; 0: no limit */
+    push_vec dropped; /* will never count: the shards discard them with the next round */
+    push_vec round_members, round_dropped;
     struct clock_waiter *waiters;
     struct error failure; /* code 0: none */
 

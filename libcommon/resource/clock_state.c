@@ -190,7 +190,7 @@ bool clock_was_joined(struct clock *clock)
     return was_joined;
 }
 
-int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
+int clock_workers(struct clock *clock, struct clock_member *workers, int max)
 {
     int64_t most = 0;
     pthread_mutex_lock(&clock->lock);
@@ -198,20 +198,9 @@ int clock_workers(struct clock *clock, struct clock_worker *workers, int max)
     for (int i = 0; i < n; i++)
         most = clock->members.items[i].clock > most ? clock->members.items[i].clock : most;
     for (int i = 0; i < n && i < max; i++) {
-        const struct clock_member *m = &clock->members.items[i];
-        workers[i] = (struct clock_worker){.worker = m->worker,
-                                           .incarnation = m->incarnation,
-                                           .joined = m->joined,
-                                           .left = m->left,
-                                           .clock = m->clock,
-                                           .behind = most - m->clock,
-                                           .pushed = m->pushed,
-                                           .counted = m->counted,
-                                           .late = m->late,
-                                           .dropped = m->dropped,
-                                           .duplicate = m->duplicate,
-                                           .waited = m->waited,
-                                           .seen = m->joined ? time_now() - m->seen : 0};
+        workers[i] = clock->members.items[i];
+        workers[i].behind = most - workers[i].clock;
+        workers[i].seen = workers[i].joined ? time_now() - workers[i].seen : 0;
     }
     pthread_mutex_unlock(&clock->lock);
     return n;

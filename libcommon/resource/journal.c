@@ -117,12 +117,11 @@ static void close_journal(struct journal *journal)
 
 static bool is_one(const struct journal_value *value, uint64_t left)
 {
-    struct shape shape = {.rank = (int)value->rank};
     if (!value->bytes || value->bytes % JOURNAL_PAGE || value->bytes > left / JOURNAL_COPIES ||
         extent_bytes(value) > left || value->rank > SHAPE_RANK_MAX ||
         !memchr(value->name, 0, sizeof value->name))
         return false;
-    memcpy(shape.dims, value->dims, sizeof shape.dims);
+    struct shape shape = shape_of((int)value->rank, value->dims);
     bool is_type = value->type < 32 && (DTYPES_FLOATING >> value->type & 1);
     int64_t bytes = is_type ? shape_bytes(&shape, (enum dtype)value->type) : -1;
     return bytes >= 0 && (uint64_t)bytes <= value->bytes;
@@ -159,16 +158,9 @@ static void *journal_data(struct journal_value *value, int copy)
 /* The sum leaves out the padding of the last page. */
 static uint64_t sum_data(struct journal_value *value, int copy)
 {
-    struct shape shape = {.rank = (int)value->rank};
-    memcpy(shape.dims, value->dims, sizeof shape.dims);
+    struct shape shape = shape_of((int)value->rank, value->dims);
     return hash_bytes(journal_data(value, copy),
                       (size_t)shape_bytes(&shape, (enum dtype)value->type), 0);
-}
-
-/* Seals a value's copy after its bytes are written. */
-static void seal(struct journal_value *value, int copy)
-{
-    value->copies[copy].sum = sum_data(value, copy);
 }
 
 /* Returns the sum of a copy for that step: of its head and values. */
@@ -191,7 +183,7 @@ static uint64_t copy_sum(const struct journal *journal, int copy, int64_t step)
 
 static bool is_whole(const struct journal *journal, int copy)
 {
-    int64_t step = atomic_load(&journal->page->heads[copy].step);
+    int64_t step = copy_step(journal, copy);
     for (size_t i = 0; i < journal->extents.n; i++) {
         struct journal_value *value = journal->extents.items[i].value;
         if (atomic_load(&value->copies[copy].step) == step &&
@@ -441,7 +433,7 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     if (!to)
         return is_open ? err->code : 0;
     memcpy(journal_data(to, copy), value->data, tensor_bytes(value));
-    seal(to, copy);
+    to->copies[copy].sum = sum_data(to, copy);
     if (FAILPOINT("journal.write"))
         return error_set(err, ERR_IO, "failpoint journal.write");
     to->copies[copy].is_open = false;
@@ -467,7 +459,7 @@ int journal_add(struct journal *journal, int64_t step, const char *name, const s
     int64_t n = tensor_count(value);
     for (int64_t i = 0; i < n; i++)
         sum[i] += terms[i];
-    seal(to, copy);
+    to->copies[copy].sum = sum_data(to, copy);
     to->copies[copy].is_open = true;
     return 0;
 }

@@ -186,7 +186,7 @@ static void check_restored(const struct cut *cut)
     struct job after;
     struct staged_push staged;
     struct error err = ERROR_INIT;
-    struct clock_worker workers[2];
+    struct clock_member workers[2];
     int64_t bytes, pushes;
     restore(cut, &after);
     assert_int_equal(clock_version(after.clock), 1);

@@ -234,7 +234,7 @@ static void start_race(struct race *race, int backup, int rounds, double median)
 
 static int64_t count_late(struct clock *clock)
 {
-    struct clock_worker workers[WORKERS];
+    struct clock_member workers[WORKERS];
     int64_t late = 0;
     for (int i = 0, n = clock_workers(clock, workers, WORKERS); i < n; i++)
         late += workers[i].late;

@@ -46,7 +46,7 @@ static void late_pushes_are_counted_as_such(void **state)
 {
     struct bench b;
     struct waiter w[3];
-    struct clock_worker seen[3];
+    struct clock_member seen[3];
     (void)state;
     bench_open(&b, "sync,backup=1", 3);
     for (int i = 0; i < 3; i++)

@@ -122,7 +122,7 @@ static void what_was_pushed_survives_a_restart(void **state)
 static void push_second_again(struct bench *b, uint64_t incarnation)
 {
     struct waiter w = join(b, 0, incarnation);
-    struct clock_worker seen;
+    struct clock_member seen;
     assert_true(w.result.seq == 1 && w.result.version == 1 && w.result.counted);
     clock_stop_at(b->clock, 0);
     push(b, (struct push_id){0, incarnation, 2}, 1, &w);

@@ -205,7 +205,7 @@ static void the_first_ones_count(void **state)
 {
     struct replicas job;
     struct run runs[W] = {0};
-    struct clock_worker workers[W];
+    struct clock_member workers[W];
     int64_t counted = 0, rounds = 0;
     (void)state;
     replicas_open(&job, scripts_build(table), NULL, "sync,backup=1", W);

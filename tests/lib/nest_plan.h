@@ -156,14 +156,14 @@ static inline struct plan_set *nest_plan(struct nest *n, const struct cut_graph 
         results[i] = cut ? cut_edge(cut, n->graph, n->results[i]) : n->results[i];
         values[i] = (struct tensor){.type = nest_slot_type(i), .shape = nest_slot_shape(i)};
     }
-    struct plan_set_options options = {.plan = {.kernels = ops_kernels(),
-                                                .device = fixture_device(),
-                                                .variables = store,
-                                                .threads = threads,
-                                                .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
-                                                .spread = threads > 1},
-                                       .devices = cut_devices(),
-                                       .n_devices = cut ? CUT_DEVICES : 0};
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = fixture_device(),
+                                               .variables = store,
+                                               .threads = threads,
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
+                                               .spread = threads > 1},
+                                      .devices = cut_devices(),
+                                      .n_devices = cut ? CUT_DEVICES : 0};
     struct plan_request request = {.feeds = feeds,
                                    .feed_values = values,
                                    .n_feeds = NEST_SLOTS,

@@ -25,7 +25,7 @@ struct plan_set {
 /* ---- the request, divided ---- */
 
 static int make_plan(const struct plan_part *part, const struct graph *graph,
-                     const struct plan_set_options *set, const struct plan_request *whole,
+                     const struct session_options *set, const struct plan_request *whole,
                      struct plan **plan, struct error *err)
 {
     const struct share *share = &part->share;
@@ -61,7 +61,7 @@ static int make_plan(const struct plan_part *part, const struct graph *graph,
 
 /* Makes the plans of several parts, which are told what they cannot see of each other. */
 static int make_together(struct plan_set *set, const struct graph *graph,
-                         const struct plan_set_options *options, struct plan_request *request,
+                         const struct session_options *options, struct plan_request *request,
                          struct error *err)
 {
     plan_order order = VEC_INIT;
@@ -80,7 +80,7 @@ static int make_together(struct plan_set *set, const struct graph *graph,
 }
 
 /* By node, the index of its device; nodes on none of the given devices get n_devices. */
-static int *find_places(const struct graph *graph, const struct plan_set_options *options)
+static int *find_places(const struct graph *graph, const struct session_options *options)
 {
     int *place = mem_array(graph->nodes.n + 1, sizeof *place);
     const char *last = NULL;
@@ -98,7 +98,7 @@ static int *find_places(const struct graph *graph, const struct plan_set_options
 /* Divides the request among devices that have something to do. ERR_CONFIG: a node of the request,
  * or one that must send, is on none of the devices. */
 static int divide(struct plan_set *set, const struct graph *graph,
-                  const struct plan_set_options *options, const struct plan_request *request,
+                  const struct session_options *options, const struct plan_request *request,
                   struct error *err)
 {
     int n = options->n_devices, node = -1;
@@ -125,7 +125,7 @@ static int divide(struct plan_set *set, const struct graph *graph,
     return is_lost ? err->code : 0;
 }
 
-int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
+int plan_set_new(const struct graph *graph, const struct session_options *options,
                  const struct plan_request *request, struct plan_set **result, struct error *err)
 {
     struct plan_set *set = mem_alloc(sizeof *set);

@@ -9,8 +9,12 @@
 
 #include "exec/plan/plan.h"
 
-struct plan_set_options {
-    struct plan_options plan; /* its `device` has all nodes if n_devices is 0 */
+/* What the plan sets of a session have in common. */
+struct session_options {
+    struct plan_options plan; /* variables NULL: the session has its own store */
+
+    /* The devices of a graph that was cut into one part for each; the caller keeps them, and
+     * plan.device is unused. NULL: all nodes are on plan.device. */
     struct device *const *devices;
     int n_devices;
 };
@@ -18,7 +22,7 @@ struct plan_set_options {
 struct plan_set;
 
 /* As plan_new. ERR_CONFIG if a node is assigned to a device that is not given. */
-int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
+int plan_set_new(const struct graph *graph, const struct session_options *options,
                  const struct plan_request *request, struct plan_set **set, struct error *err);
 void plan_set_free(struct plan_set *set);
 

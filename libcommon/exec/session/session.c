@@ -7,8 +7,9 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "exec/device/arenas.h"
-#include "exec/run/plan_set.h"
 #include "exec/step/step.h"
+
+#define PLANS_MAX 16 /* that are cached */
 
 struct plan_cache_entry {
     struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
@@ -22,9 +23,8 @@ struct plan_cache_entry {
 
 struct session {
     const struct graph *graph;
-    struct plan_set_options options;
+    struct session_options options;
     struct variable_store *own_variables;
-    size_t plans_max;
     pthread_mutex_t making; /* held while a plan is made; taken before `lock` */
     pthread_mutex_t lock;   /* guards the members below */
     VEC(struct plan_cache_entry *) plans;
@@ -37,10 +37,8 @@ struct session *session_new(const struct graph *graph, const struct session_opti
 {
     struct session *session = mem_alloc(sizeof *session);
     session->graph = graph;
-    session->options =
-        (struct plan_set_options){options->plan, options->devices, options->n_devices};
+    session->options = *options;
     session->options.plan.arenas = arenas_new();
-    session->plans_max = options->plans_max > 0 ? (size_t)options->plans_max : 16;
     if (!options->plan.variables)
         session->options.plan.variables = session->own_variables = variable_store_new();
     pthread_mutex_init(&session->making, NULL);
@@ -109,7 +107,7 @@ static struct plan_cache_entry *make(struct session *session, const struct plan_
 {
     struct plan_cache_entry *c = mem_alloc(sizeof *c);
     make_key(&c->key, call);
-    struct plan_set_options options = session->options;
+    struct session_options options = session->options;
     /* A step that is cancelled by step_cancel ends alone: the plan is still made, for the next. */
     if (step)
         options.plan.step = step;
@@ -137,7 +135,7 @@ static struct plan_cache_entry *make(struct session *session, const struct plan_
         if (!(*at)->users && (!oldest || (*at)->last_used < (*oldest)->last_used))
             oldest = at;
     }
-    if (oldest && session->plans.n >= session->plans_max) {
+    if (oldest && session->plans.n >= PLANS_MAX) {
         cached_free(*oldest);
         *oldest = vec_pop(&session->plans);
     }
@@ -203,7 +201,7 @@ static struct plan_cache_entry *acquire(struct session *session, const struct pl
      * row get a plan of their own. */
     bool general = false;
     pthread_mutex_lock(&session->lock);
-    if (!c && session->plans.n >= session->plans_max) {
+    if (!c && session->plans.n >= PLANS_MAX) {
         make_key(&session->key, call);
         uint64_t hash = hash_bytes(session->key.data, session->key.n, 0);
         general = session->last_miss != hash && call->n_feeds > 0;

@@ -7,21 +7,11 @@
 #ifndef TF_EXEC_SESSION_H
 #define TF_EXEC_SESSION_H
 
-#include "exec/plan/plan.h"
+#include "exec/run/plan_set.h"
 
 struct session;
 struct session_handle;
 struct plan_cache_entry;
-
-struct session_options {
-    struct plan_options plan; /* variables NULL: the session has its own store */
-    int plans_max;            /* cached; 0: 16 */
-
-    /* The devices of a graph that was cut into one part for each; the caller keeps them, and
-     * plan.device is unused. NULL: all nodes are on plan.device. */
-    struct device *const *devices;
-    int n_devices;
-};
 
 /* The graph must outlive the session and may grow between calls, but not change. */
 struct session *session_new(const struct graph *graph, const struct session_options *options);

@@ -204,7 +204,7 @@ static void add_entry(struct str *text, int entry)
                entry, dynamic ? ", ^m" : "");
 }
 
-#define N_ENTRIES 8
+#define N_ENTRIES 24
 #define N_THREADS 8
 #define N_STEPS (MANY / 5000)
 
@@ -247,10 +247,6 @@ static void steps_in_any_order_do_not_wait_in_a_circle(void **state)
     for (int e = 0; e < N_ENTRIES; e++)
         add_entry(&text, e);
     fixture_open(&f, str_text(&text), false);
-    session_free(f.session);
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = fixture_device()}, .plans_max = 3};
-    f.session = session_new(f.graph, &options);
     fixture_do(&f, "^init");
     for (int i = 0; i < N_THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_entries, &f), 0);

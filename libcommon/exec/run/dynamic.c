@@ -55,7 +55,7 @@ static void unlock(struct run *run)
     is_over = is_over && run->helpers == 0;
     pthread_mutex_unlock(&run->lock);
     if (is_over)
-        run->conclude(run);
+        run_conclude(run);
 }
 
 static bool is_short(const struct run *run, const struct activation *a)
@@ -146,29 +146,28 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
 static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
                     struct activation **list);
 
-static void propagate(void *context, struct run *run, struct activation *a)
+void run_tell(struct run *run, struct activation *a, struct activation **mine)
 {
-    struct activation **list = context, *ready = NULL;
+    struct activation *ready = NULL;
     pthread_mutex_lock(&run->lock);
     ready_propagate(run, a, false, &ready);
-    distribute(run, ready, TAKES_GIVES, list);
+    distribute(run, ready, TAKES_GIVES, mine);
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Runs activations of the list that send; the others stay until the region is over. */
-static void give_values(void *context, struct run *run)
+/* Those that send nothing stay until the region is over. */
+void run_give(struct run *run, struct activation **mine)
 {
     struct launch own = {.err = ERROR_INIT};
-    struct activation **list = context;
-    for (struct activation **at = list; *at;) {
+    for (struct activation **at = mine; *at;) {
         struct activation *a = *at;
         if (!gives(a)) {
             at = &a->next;
             continue;
         }
         *at = a->next;
-        if (run_one(run, a, &own, TAKES_SHORT, list))
-            at = list;
+        if (run_one(run, a, &own, TAKES_SHORT, mine))
+            at = mine;
     }
     vec_release(&own.temporaries);
     deferred_before_long();
@@ -176,18 +175,16 @@ static void give_values(void *context, struct run *run)
 
 #define DEPTH_MAX 16 /* of regions that run between items of others, on one stack */
 
-/* Runs regions that free memory of sent values before a large outgoing value, which reuses it; and,
- * if such regions make the next piece of a value, before expensive items. */
-static void run_relieved(void *context, struct run *run, const struct launch *relieved)
+void run_reclaim(struct run *run, const struct launch *launch, struct activation **mine)
 {
-    struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
-    for (struct activation *a; own.depth <= DEPTH_MAX; give_values(context, run)) {
+    struct launch own = {.err = ERROR_INIT, .depth = launch->depth + 1};
+    for (struct activation *a; own.depth <= DEPTH_MAX; run_give(run, mine)) {
         pthread_mutex_lock(&run->lock);
         a = pop(run, true);
         pthread_mutex_unlock(&run->lock);
         if (!a)
             break;
-        run_one(run, a, &own, TAKES_GIVES, context);
+        run_one(run, a, &own, TAKES_GIVES, mine);
     }
     vec_release(&own.temporaries);
 }
@@ -197,7 +194,6 @@ static void run_relieved(void *context, struct run *run, const struct launch *re
 static bool run_one(struct run *run, struct activation *a, struct launch *own, enum takes takes,
                     struct activation **list)
 {
-    const struct region_calls calls = {propagate, give_values, run_relieved, list};
     struct launch *launch = run->plan->is_whole ? &run->own : own;
     int code = 0;
     if (a->region->is_point && a->head->flags & KERNEL_ASYNC) {
@@ -209,7 +205,7 @@ static bool run_one(struct run *run, struct activation *a, struct launch *own, e
     launch->activation = a;
     bool goes_on = !run_is_stopped(run), is_dead = a->is_dead && a->head->role != ROLE_SEND;
     if (goes_on && !is_dead)
-        code = region_run(run, launch, &calls);
+        code = region_run(run, launch, list);
     else if (goes_on &&
              collective_decline(run->step, a->head->node, a->iteration->tag, &launch->err))
         code = launch->err.code;

@@ -45,11 +45,6 @@ struct run {
     bool *dead;              /* for fixed orders: by value, then by item; NULL: nothing dies */
     struct run *next;
 
-    /* Called when an awaited lock or asynchronous kernel is there, and at the end of all. */
-    void (*resume)(struct variable_waiter *waiter);
-    void (*async_done)(struct executor *executor, int result);
-    void (*conclude)(struct run *run);
-
     struct shared_arena *arenas[2];   /* that the root borrows during a step; NULL: none */
     struct segment_capture *captured; /* by segment */
     struct tensor *kept_fetches;      /* fetches in the memory that captured work writes to */
@@ -74,19 +69,11 @@ static inline bool run_is_stopped(const struct run *run)
 }
 
 /* region_run.c */
-/* `tell` is called when others may go on; `give` runs activations that send values made here;
- * `reclaim` is called before memory is allocated for a large outgoing value, and, if such values
- * are sent in pieces, before expensive items. */
-struct region_calls {
-    void (*tell)(void *context, struct run *run, struct activation *a);
-    void (*give)(void *context, struct run *run);
-    void (*reclaim)(void *context, struct run *run, const struct launch *launch);
-    void *context;
-};
-/* Runs items of the activation's region from its position. KERNEL_PENDING: the activation was put
- * aside, or its kernel continues by itself, and the run may be over; 0: all items have run; an
- * error code: a whole plan's region holds no lock. */
-int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
+/* Runs items of the activation's region from its position. What becomes ready meanwhile, and stays
+ * with this thread, goes to *mine (NULL: no other region waits for this one). KERNEL_PENDING: the
+ * activation was put aside, or its kernel continues by itself, and the run may be over; 0: all
+ * items have run; an error code: a whole plan's region holds no lock. */
+int region_run(struct run *run, struct launch *launch, struct activation **mine);
 /* Called when an asynchronous kernel is over, with launch->result: 0 or an error code. */
 int region_end_async(struct run *run, struct launch *launch);
 /* Returns false if the activation was put aside until a lock is free. */
@@ -111,6 +98,18 @@ void run_help(struct run *run);
 /* Continues an activation that has waited for a lock. */
 void run_resume(struct variable_waiter *waiter);
 void run_async_done(struct executor *executor, int result);
+
+/* Called by a region that runs. The first: its items have made values that others wait for. */
+void run_tell(struct run *run, struct activation *a, struct activation **mine);
+/* Runs those of *mine that send. */
+void run_give(struct run *run, struct activation **mine);
+/* Called before memory is allocated for a large outgoing value, which reuses that of sent ones, and
+ * before expensive items, if such values are sent in pieces: runs regions that free such memory, or
+ * make the next piece. */
+void run_reclaim(struct run *run, const struct launch *launch, struct activation **mine);
+
+/* run.c: ends a run that nobody waits for, of which nothing is active. */
+void run_conclude(struct run *run);
 
 /* loop.c: a run's state of a loop. */
 void loop_run_free(struct run *run, struct loop_run *loop);

@@ -28,16 +28,16 @@ static struct trace_run describe(const struct item *item)
 }
 
 /* The planner's own copies record their work on the device themselves. */
-static bool tells_itself(const struct plan *plan, const struct item *item)
+static bool tells_itself(const struct call_host *host)
 {
-    return plan_is_copied(plan, item) || item->builtin == BUILTIN_COPY_OUT;
+    return plan_is_copied(host->plan, host->item) || host->item->builtin == BUILTIN_COPY_OUT;
 }
 
 struct item_start item_start(const struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
     struct item_start start = {.time = time_now_ns()};
-    if (call->step_block && !tells_itself(host->plan, host->item))
+    if (call->step_block && !tells_itself(host))
         start.timing = device_timer_begin(call->device, QUEUE_COMPUTE);
     return start;
 }
@@ -58,24 +58,25 @@ void item_copied(const struct kernel_call *call, struct device_timer *timing)
 
 /* ---- the end ---- */
 
-int item_begin(const struct plan *plan, const struct item *item, struct device_step *on_device,
-               struct error *err)
+int item_begin(const struct kernel_call *call)
 {
-    if (item->uses_copies)
-        device_step_await_copies(on_device);
-    vec_each(use, &item->uses) {
+    const struct call_host *host = call_host(call);
+    if (host->item->uses_copies)
+        device_step_await_copies(host->on_device);
+    vec_each(use, &host->item->uses) {
         if (use->may_lack || use->variable->initialized)
             continue;
-        error_set(err, ERR_DATA, "variable '%s' is not initialized", use->variable->name);
-        return item_fail(&plan->items.items[use->item], err);
+        error_set(call->err, ERR_DATA, "variable '%s' is not initialized", use->variable->name);
+        return item_fail(&host->plan->items.items[use->item], call->err);
     }
     return 0;
 }
 
 /* Checks outputs, on the host. */
-static int check_numerics(const struct plan *plan, const struct item *item,
-                          const struct kernel_call *call)
+static int check_numerics(const struct kernel_call *call)
 {
+    const struct plan *plan = call_host(call)->plan;
+    const struct item *item = call_host(call)->item;
     struct error *err = call->err;
     error_clear(err);
     for (int i = 0; item->node && i < item->n_out && !err->code; i++) {
@@ -128,8 +129,9 @@ static bool read_fault(const struct kernel_call *call, struct fault *fault)
 /* The inputs may be garbage from a kernel that failed before, so that kernel's error comes first.
  * An item that passes values on may have reported it already, naming another node. An asynchronous
  * kernel ends on another's thread, which must not wait for the device. */
-static int fail(const struct item *item, const struct kernel_call *call)
+static int fail(const struct kernel_call *call)
 {
+    const struct item *item = call_host(call)->item;
     struct fault fault = {.code = FAULT_NONE};
     if (call->step_block && !(item->flags & KERNEL_ASYNC) && read_fault(call, &fault))
         return fault_report(&fault, call->err);
@@ -139,9 +141,10 @@ static int fail(const struct item *item, const struct kernel_call *call)
     return names_other && call->err->node.n ? call->err->code : item_fail(item, call->err);
 }
 
-int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
-              struct item_start start, int result)
+int item_over(const struct kernel_call *call, struct item_start start, int result)
 {
+    const struct call_host *host = call_host(call);
+    const struct item *item = host->item;
     if (item->builtin == BUILTIN_LOOP || item->builtin == BUILTIN_CONSTANT)
         return result; /* the items that it repeats are traced */
     if (call->step->trace) {
@@ -150,15 +153,15 @@ int item_over(const struct plan *plan, const struct item *item, const struct ker
         run.end = time_now_ns();
         bool is_timed = start.timing && result == KERNEL_ENQUEUED;
         if (is_timed)
-            device_timer_end(start.timing, call_host(call)->on_device, &run);
+            device_timer_end(start.timing, host->on_device, &run);
         else
             device_timer_drop(start.timing);
-        if (!is_timed && (!call->step_block || !tells_itself(plan, item)))
+        if (!is_timed && (!call->step_block || !tells_itself(host)))
             trace_kernel(call->step->trace, call->step->number, &run);
     }
     if (result > 0)
-        return fail(item, call);
-    return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
+        return fail(call);
+    return host->plan->options.check_numerics ? check_numerics(call) : 0;
 }
 
 int item_fail_dead(struct error *err)

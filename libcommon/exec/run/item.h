@@ -17,8 +17,7 @@ int value_copy(struct device *device, struct buffer *buffer, const struct tensor
                struct tensor *to, struct error *err);
 /* Before the kernel of an item with `is_prepared` runs: ERR_DATA unless every variable that it
  * reads has a value; the device waits for copies of its inputs. */
-int item_begin(const struct plan *plan, const struct item *item, struct device_step *on_device,
-               struct error *err);
+int item_begin(const struct kernel_call *call);
 /* An item that always runs, and of which the kernel is all: no locks, nothing to prepare before or
  * to drop after it. Long plans of short kernels run as fast as memory delivers the data read here,
  * so these are apart from the other data of items. */
@@ -43,8 +42,7 @@ int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct e
 /* After the call's kernel, which began at `start` (if there is a trace): tells the trace, and
  * checks the outputs if that was requested. Returns 0, or the error code with the node's name in
  * front. */
-int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
-              struct item_start start, int result);
+int item_over(const struct kernel_call *call, struct item_start start, int result);
 
 /* Built-in kernels: of items that the planner adds, and of ops that the executor implements. */
 extern int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call);

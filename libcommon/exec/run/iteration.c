@@ -85,7 +85,7 @@ static void make_call(struct run *run, struct iteration *it, int at)
                                  .kept = it->kept ? it->kept + item->first_output : NULL,
                                  .pool = plan->pools[!plan->options.device->is_host],
                                  .on_device = &run->on_device,
-                                 .executor.done = run->async_done};
+                                 .executor.done = run_async_done};
     c->call = item_call(&c->host, in);
     c->call.shapes_known &= is_planned;
     c->call.step_block = device_step_block(&run->on_device);

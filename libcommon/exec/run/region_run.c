@@ -14,7 +14,7 @@ bool region_take_locks(struct activation *a, const variable_lock_vec *locks)
     a->locks = locks;
     while (a->n_locked < (int)locks->n) {
         const struct variable_lock *lock = &locks->items[a->n_locked];
-        a->waiter.resume = a->run->resume;
+        a->waiter.resume = run_resume;
         if ((a->run->plan->is_whole || !a->region) && !a->run->done)
             variable_lock_wait(lock->variable, lock->write);
         else if (!variable_lock(lock->variable, lock->write, &a->waiter))
@@ -159,7 +159,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     if (item->flow != FLOW_ALWAYS && !begin_branch(run, it, c))
         return end_item(run, launch, at,
                         item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0);
-    if ((item->is_prepared && item_begin(run->plan, item, &run->on_device, &launch->err)) ||
+    if ((item->is_prepared && item_begin(&c->call)) ||
         (at->looks && region_gather(run, launch, it, at->item)))
         return end_item(run, launch, at, launch->err.code);
     struct item_start start = {0};
@@ -174,7 +174,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     int result = item_kernel(item)(&c->call);
     if (result == KERNEL_PENDING)
         return result;
-    int code = item_over(run->plan, item, &c->call, start, result);
+    int code = item_over(&c->call, start, result);
     if (!code && item->flow == FLOW_SWITCH) {
         int left = item->out[!*(const bool *)c->call.in[1]->data];
         run->dead[left] = true;
@@ -187,7 +187,7 @@ int region_end_async(struct run *run, struct launch *launch)
 {
     const struct activation *a = launch->activation;
     const struct region_call *c = &a->iteration->calls[a->region->first];
-    int code = item_over(run->plan, c->host.item, &c->call, launch->start, launch->result);
+    int code = item_over(&c->call, launch->start, launch->result);
     return end_item(run, launch, a->region->items, code);
 }
 
@@ -238,8 +238,7 @@ static int run_plain(struct run *run, struct launch *launch, const struct region
     for (bool goes_on = true; goes_on;) {
         int result = plain[at].run(plain[at].call);
         if (result > 0)
-            code = item_over(run->plan, call_host(plain[at].call)->item, plain[at].call,
-                             (struct item_start){0}, result);
+            code = item_over(plain[at].call, (struct item_start){0}, result);
         temporaries_free(&launch->temporaries);
         if (code || (code = step_stopped(step, &launch->err)))
             break;
@@ -263,7 +262,7 @@ static void abandon_locks(const struct run *run, const struct activation *a)
 }
 
 /* Runs the next captured or plain items; else one item. */
-static int run_next(struct run *run, struct launch *launch, const struct region_calls *calls)
+static int run_next(struct run *run, struct launch *launch, struct activation **mine)
 {
     struct activation *a = launch->activation;
     struct iteration *it = a->iteration;
@@ -274,14 +273,14 @@ static int run_next(struct run *run, struct launch *launch, const struct region_
     if (it->plain[first + a->at].run && !run->step->trace)
         return run_plain(run, launch, a->region, it->plain + first);
     if (at->is_relieved)
-        calls->reclaim(calls->context, run, launch);
+        run_reclaim(run, launch, mine);
     code = run_item(run, launch, at, &it->calls[first + a->at]);
     if (!code) /* else another thread may have it by now */
         a->at++;
     return code;
 }
 
-int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
+int region_run(struct run *run, struct launch *launch, struct activation **mine)
 {
     struct activation *a = launch->activation;
     const struct region *region = a->region;
@@ -289,7 +288,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         return launch->err.code;
     bind_calls(run, launch, a->at);
     while (a->at < region->n) {
-        int code = run_next(run, launch, calls);
+        int code = run_next(run, launch, mine);
         if (code > 0 && run->plan->is_whole && region->frame == FRAME_ROOT)
             abandon_locks(run, a);
         if (code)
@@ -297,11 +296,11 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         const struct region_item *at = &region->items[a->at - 1];
         bool tells = region_tells(at);
         if (tells)
-            calls->tell(calls->context, run, a);
+            run_tell(run, a, mine);
         if (at->drops) /* first, so that a consumer may be the sole holder */
             region_drop(run->plan, a, at);
         if (tells)
-            calls->give(calls->context, run);
+            run_give(run, mine);
     }
     return 0;
 }

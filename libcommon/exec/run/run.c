@@ -39,16 +39,11 @@ static void abort_rendezvous(struct step_waiter *waiter, const struct error *rea
     rendezvous->abort(rendezvous, reason);
 }
 
-static void conclude(struct run *run);
-
 static struct run *run_new(struct plan *plan)
 {
     struct run *run = mem_alloc(sizeof *run);
     run->plan = plan;
     run->keeper.run = run;
-    run->conclude = conclude;
-    run->async_done = run_async_done;
-    run->resume = run_resume;
     run->stop.cancelled = abort_rendezvous;
     run->feeds = arena_array(&run->memory, (size_t)plan->n_feeds, sizeof *run->feeds);
     run->fetches = arena_array(&run->memory, (size_t)plan->n_fetches, sizeof *run->fetches);
@@ -205,7 +200,7 @@ static void enqueued_is_over(struct event_waiter *over, const struct error *fail
     deferred_end();
 }
 
-static void conclude(struct run *run)
+void run_conclude(struct run *run)
 {
     release_run(run);
     run->over.done = enqueued_is_over;

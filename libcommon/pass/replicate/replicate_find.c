@@ -212,40 +212,33 @@ static bool is_beside(const struct replicator *r, const struct node *node)
  * Peng et al. 2019; P3, Jayarajan et al. 2019). Gradients become known in the opposite order, so on
  * a slow link those of the first layers overtake the others. */
 
-/* The origin of a node's value. `fed`: a batch, which comes from outside or is drawn at random;
- * `variable`: the one that it has, or passes on without any of a batch; -1: none. */
-struct lineage {
-    bool fed;
-    int variable;
-};
-
 /* Fills r->priority, for the entry that was found. */
 static void find_priorities(struct replicator *r)
 {
     size_t n = r->from->nodes.n;
-    struct lineage *lineages = arena_array(&r->arena, n + 1, sizeof *lineages);
-    int next = 0;
+    /* By node: its value is of a batch, which comes from outside or is drawn at random; the
+     * variable that it has, or passes on without any of a batch; -1: none. */
+    bool *fed = arena_array(&r->arena, n + 1, sizeof *fed);
+    int *variable = arena_array(&r->arena, n + 1, sizeof *variable), next = 0;
     r->priority = arena_array(&r->arena, n + 1, sizeof *r->priority);
     graph_each_ordered(node, r->from, r->order) {
-        struct lineage *lineage = &lineages[node->id];
-        struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
-                                .variable = node_is(node, "Variable") ? node->id : -1};
+        int id = node->id;
+        fed[id] = has(r, id, FACT_OUTSIDE) || node_has(node, OP_RANDOM);
+        variable[id] = node_is(node, "Variable") ? id : -1;
         for (int k = 0; k < node->n_inputs; k++)
-            found.fed |= lineages[node->inputs[k].node].fed;
-        for (int k = 0; k < node->n_inputs && found.variable < 0 && !found.fed; k++)
-            found.variable = lineages[node->inputs[k].node].variable;
-        *lineage = found;
-        for (int k = 0; lineage->fed && has(r, node->id, FACT_NEEDED) &&
-                        !has(r, node->id, FACT_DOWN | FACT_MARKED) && k < node->n_inputs;
-             k++) {
-            int variable = lineages[node->inputs[k].node].variable;
-            if (variable >= 0 && !r->priority[variable])
-                r->priority[variable] = ++next;
+            fed[id] |= fed[node->inputs[k].node];
+        for (int k = 0; k < node->n_inputs && variable[id] < 0 && !fed[id]; k++)
+            variable[id] = variable[node->inputs[k].node];
+        bool uses = fed[id] && has(r, id, FACT_NEEDED) && !has(r, id, FACT_DOWN | FACT_MARKED);
+        for (int k = 0; uses && k < node->n_inputs; k++) {
+            int used = variable[node->inputs[k].node];
+            if (used >= 0 && !r->priority[used])
+                r->priority[used] = ++next;
         }
     }
     for (size_t i = 0; i < n; i++)
-        if (lineages[i].variable >= 0)
-            r->priority[i] = r->priority[lineages[i].variable];
+        if (variable[i] >= 0)
+            r->priority[i] = r->priority[variable[i]];
 }
 
 /* ---- intervals of gradients ---- */

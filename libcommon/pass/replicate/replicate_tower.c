@@ -785,11 +785,11 @@ static const char *once_device(struct towers *t, const struct node *node)
     return node_has(node, OP_SOURCE) ? replicate_device(r, node, t->devices[0]) : node->device;
 }
 
-static const char *copy_device(struct towers *t, const struct node *node, int k)
+/* The device of a tower's nodes, or of a node's stage. */
+static const char *own_device(struct towers *t, const struct node *node, int k)
 {
-    if (t->pipeline)
-        return t->pipeline->devices[pipeline_unit(t->pipeline, node->id)->stage];
-    return has(t->r, node->id, FACT_SHARD) ? t->shard : t->devices[k];
+    return t->pipeline ? t->pipeline->devices[pipeline_unit(t->pipeline, node->id)->stage]
+                       : t->devices[k];
 }
 
 /* ---- values that cross between the towers and the nodes that exist once ----
@@ -893,12 +893,6 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
     struct edge share = build_binary(&b, "Div", rows, of);
     *made = share.node;
     return share;
-}
-
-/* The device of nodes made from a tower's value: the tower's, or the value's stage. */
-static const char *own_device(struct towers *t, const struct node *node, int k)
-{
-    return t->pipeline ? copy_device(t, node, k) : t->devices[k];
 }
 
 /* A tower's value times its weight, on the tower's device. */
@@ -1083,7 +1077,8 @@ static int copy_tower(struct towers *t)
     const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
     graph_each_ordered(node, r->from, r->order) {
         for (int k = 0; t->towered[node->id] && k < t->n; k++) {
-            const char *device = copy_device(t, node, k);
+            bool is_sharded = !t->pipeline && has(r, node->id, FACT_SHARD);
+            const char *device = is_sharded ? t->shard : own_device(t, node, k);
             struct node_spec spec = {.name = in_tower(t, node->name, k),
                                      .device = replicate_device(r, node, device)};
             spec.attrs = copy_attrs(&rules, node, k, NULL, &spec.n_attrs);

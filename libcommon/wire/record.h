@@ -182,10 +182,6 @@ struct stream_writer *stream_writer_new_memory(const char *producer, int64_t exp
 const void *stream_writer_bytes(const struct stream_writer *writer, size_t *n);
 void stream_writer_free(struct stream_writer *writer);
 
-/* Leaves the checksums of bodies 0 and says so in the hello: for links within a host. Call it
- * before the first record. */
-void stream_writer_skip_sums(struct stream_writer *writer);
-
 /* Sets a function called when a write would block, and when a signal has interrupted it. If it
  * returns true, the write fails with ERR_CANCELLED, as the reader may have stopped. */
 void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void));

@@ -13,7 +13,7 @@ struct stream_writer {
     int fd; /* -1: memory */
     char *name, *producer;
     int64_t expected, count;
-    bool hello, sums, finished;
+    bool hello;
     int failed;
     bool (*gives_up)(void); /* NULL: waits without limit */
     struct str waiting;     /* buffered bytes; all bytes if the writer collects in memory */
@@ -29,7 +29,6 @@ struct stream_writer *stream_writer_new(int fd, const char *name, const char *pr
     writer->name = mem_strdup(name);
     writer->producer = mem_strdup(producer);
     writer->expected = expected;
-    writer->sums = true;
     return writer;
 }
 
@@ -54,11 +53,6 @@ void stream_writer_free(struct stream_writer *writer)
     mem_free(writer->name);
     mem_free(writer->producer);
     mem_free(writer);
-}
-
-void stream_writer_skip_sums(struct stream_writer *writer)
-{
-    writer->sums = false;
 }
 
 void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void))
@@ -125,7 +119,7 @@ static int put_record(struct stream_writer *writer, const struct named_tensor *t
         return 0;
     /* Data is hashed and written in blocks that stay in the cache. */
     struct encoder_piece piece;
-    encoder_bodies(&writer->bodies, tensors, n_tensors, writer->sums);
+    encoder_bodies(&writer->bodies, tensors, n_tensors, true);
     while (encoder_next(&writer->bodies, CHECKSUM_BLOCK_BYTES, &piece))
         if (put(writer, piece.bytes ? piece.bytes : piece.tag, piece.n, err))
             return err->code;
@@ -138,15 +132,12 @@ static int put_hello(struct stream_writer *writer, struct error *err)
     struct encoder begun = writer->encoder;
     writer->hello = true;
     writer->encoder = (struct encoder){0};
-    msgpack_packer *packer =
-        stream_begin(writer, RECORD_HELLO, 3 + (writer->expected >= 0) + !writer->sums);
+    msgpack_packer *packer = stream_begin(writer, RECORD_HELLO, 3 + (writer->expected >= 0));
     pack_key_int(packer, "major", STREAM_MAJOR);
     pack_key_int(packer, "minor", STREAM_MINOR);
     pack_key_text(packer, "producer", writer->producer);
     if (writer->expected >= 0)
         pack_key_int(packer, "records", writer->expected);
-    if (!writer->sums)
-        pack_key_bool(packer, "sums", false);
     int status = put_record(writer, NULL, 0, err);
     encoder_release(&writer->encoder);
     writer->encoder = begun;

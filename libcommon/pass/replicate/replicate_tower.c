@@ -965,30 +965,41 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     if (weigh && !is_of_rows && t->pipeline && mark && !r->err->code)
         n_values = accumulate(t, node, values);
     b = joiner(t, node, "join");
-    const char *op = is_of_rows ? "Concat" : weigh ? "AddN" : "Identity";
-    const char *name = slot ? arena_printf(&r->to->arena, "%s/%d", b.scope, slot) : node->name;
-    b.colocate = variable ? arena_printf(&r->to->arena, "loc:@%s", variable->name) : NULL;
+    struct node_spec spec = {.op = is_of_rows ? "Concat"
+                                   : weigh    ? "AddN"
+                                              : "Identity",
+                             .name = slot ? arena_printf(&r->to->arena, "%s/%d", b.scope, slot)
+                                          : node->name,
+                             .inputs = values,
+                             .n_inputs = n_values,
+                             .device = b.device,
+                             .file = node->file,
+                             .line = node->line};
+    struct edge mean[2];
     if (weigh && kind != WEIGHTS_SHARES && !r->err->code) {
         /* The weighted sum, beside the node made from it. */
-        values[0] = build_op(&b, op, values, n_values, NULL, 0);
-        values[1] = weight(t, t->feed[node->id], t->n, kind);
-        op = "Div";
-        n_values = 2;
+        b.colocate = variable ? arena_printf(&r->to->arena, "loc:@%s", variable->name) : NULL;
+        mean[0] = build_op(&b, spec.op, values, n_values, NULL, 0);
+        mean[1] = weight(t, t->feed[node->id], t->n, kind);
+        spec.op = "Div";
+        spec.inputs = mean;
+        spec.n_inputs = 2;
     }
-    /* As in the source, a node's attributes mark a gradient as handed over. */
-    struct attr attrs[2];
-    int n_attrs = 0;
-    if (mark)
-        attrs[n_attrs++] = (struct attr){"_gradient", *mark};
-    if (role)
-        attrs[n_attrs++] = (struct attr){"_gradient_role", *role};
-    b.file = node->file;
-    b.line = node->line;
-    struct edge made = build_op(&b, op, values, n_values, attrs, n_attrs);
-    if (r->err->code || graph_rename(r->to, graph_node(r->to, made.node), name, r->err))
+    if (r->err->code)
         return EDGE_NONE;
-    pass_note(r->options->pass, name, "of all towers");
-    return made;
+    /* As in the source, a node's attributes mark a gradient as handed over. */
+    struct attr attrs[3];
+    spec.attrs = attrs;
+    if (mark)
+        attrs[spec.n_attrs++] = (struct attr){"_gradient", *mark};
+    if (role)
+        attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
+    if (variable)
+        attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable->name);
+    struct node *made = graph_add(r->to, &spec, r->err);
+    if (made)
+        pass_note(r->options->pass, made->name, "of all towers");
+    return made ? replicate_out(made->id) : EDGE_NONE;
 }
 
 struct edge towers_whole(struct towers *t, struct edge edge)

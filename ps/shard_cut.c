@@ -47,20 +47,25 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one snapshot at a time */
         collect(&shard->cuts[i], err);
     /* All variables are locked for reading here, that is, between two steps of their writers. */
-    variable_vec locked = VEC_INIT;
+    variable_vec locked = VEC_INIT, saved = VEC_INIT;
     if (!err->code)
         containers_lock(shard->options.variables, NULL, false, seconds, &locked, err);
-    for (size_t i = 0; i < locked.n && !err->code; i++)
+    for (size_t i = 0; i < locked.n && !err->code; i++) {
+        if (locked.items[i]->is_local) /* a worker's */
+            continue;
+        vec_push(&saved, locked.items[i]);
         if (!locked.items[i]->initialized) /* created by a graph: the checkpoint would lack it */
             error_set(err, ERR_RETRY, "nothing to save: variable '%s' has no value",
                       locked.items[i]->name);
+    }
     if (!err->code) {
-        cut_take(shard->options.variables, &locked, &cut.cut);
+        cut_take(shard->options.variables, &saved, &cut.cut);
         cut.name = mem_strdup(name);
         *slot_of(shard, name) = cut;
         if (shard->steps) /* the worker itself may save after the next step */
             collect(slot_of(shard, name), err);
     }
+    vec_release(&saved);
     containers_unlock(&locked, false);
     pthread_mutex_unlock(&shard->cuts_lock);
     return err->code;

@@ -165,6 +165,24 @@ END
     [ "$(tf-ckpt list --json st | tail -1 | jq .step)" -eq 4 ]
 }
 
+@test "a checkpoint asked of a worker lacks what the worker sets at each start, as its own does" {
+    cat >coded.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1}}
+w = variable{name = "w", shape = {30000}, init = 0}
+entry.train = minimize(nn.mse(w * Mean(x, 0), OnesLike(w)), optim.sgd{rate = 0.5})
+END
+    tf-graph coded.lua >coded.tfg
+    timeout -k 5 60 tf-run --workers 2 --mode allreduce,average=10,bits=1 --job job --save st/ -q \
+        coded.tfg -- "${feed[@]}" --epochs 1000000 3>&- >/dev/null &
+    soon 30 tf-ps get w/anchor --job job
+    tf-ps save other --job job
+    tf-run stop --job job
+    wait
+    names() { tf-ckpt show --json "$1" | jq -r '.. | .name? // empty' | sort; }
+    [[ $(names st) == *w* && $(names st) != *anchor* ]]
+    [ "$(names other)" = "$(names st)" ]
+}
+
 @test "a worker that has left is not asked: those that go on are" {
     cat >feed.sh <<'END'
 case $TF_SHARD in 0/*) n=3 ;; *) n=1000000 ;; esac

@@ -119,7 +119,8 @@ static const struct cluster_task *find_worker(const struct client *client)
     const struct cluster *cluster = &client->member.cluster;
     bool each = is_held(client, HOLDERS_EACH_WORKER), first = is_held(client, HOLDERS_FIRST_WORKER);
     const struct cluster_task *worker = NULL;
-    if (cluster_count(cluster, SHARD_JOB) && !(client->of_values && (each || first)))
+    if (is_held(client, HOLDERS_SPREAD) ||
+        (cluster_count(cluster, SHARD_JOB) && !(client->of_values && (each || first))))
         return NULL;
     vec_each(task, &cluster->tasks) {
         if (!strcmp(task->job, SHARD_JOB))

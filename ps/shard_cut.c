@@ -62,8 +62,9 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
         cut_take(shard->options.variables, &saved, &cut.cut);
         cut.name = mem_strdup(name);
         *slot_of(shard, name) = cut;
-        if (shard->steps) /* the worker itself may save after the next step */
-            collect(slot_of(shard, name), err);
+        /* A worker itself may save after the next step. */
+        if (shard->steps && collect(slot_of(shard, name), err))
+            shard_cut_release(slot_of(shard, name));
     }
     vec_release(&saved);
     containers_unlock(&locked, false);

@@ -336,7 +336,7 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
                             save->seconds + 1, err);
     if (wanted->clock)
         clock_resume(wanted->clock);
-    if (save->shard->steps)
+    else if (save->shard->steps)
         step_pause_end(save->shard->steps);
     return code;
 }

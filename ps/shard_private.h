@@ -12,8 +12,8 @@
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "ps/shard_life.h"
+#include "ps/shard_measure.h"
 #include "ps/step_pause.h"
-#include "ps/tail.h"
 #include "resource/clock.h"
 #include "transport/collective/sum_server.h"
 
@@ -40,14 +40,6 @@ struct shard_claims {
     int64_t step;
     struct store *store; /* NULL, like the checkpoint: closed for now */
     struct checkpoint *checkpoint;
-};
-
-struct shard_measure {
-    struct tail fetches; /* of the first worker; no path: there are none */
-    char *folder;        /* of the checkpoint that still lacks its scalars; NULL: none does */
-    int64_t step;
-    struct ckpt_run run;
-    bool is_looking;
 };
 
 struct shard {
@@ -162,16 +154,6 @@ struct shard_save_request {
 };
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err);
-
-/* shard_measure.c, in the slow queue */
-/* Called before a checkpoint's snapshot, while the clock is paused: starts to collect the scalars
- * of that version. The previous checkpoint gets those found so far. */
-void shard_measure_want(struct shard *shard, const struct shard_save_request *wanted);
-const scalar_vec *shard_measured(struct shard *shard); /* those found so far */
-/* Adds the other scalars to the saved checkpoint once the worker has written them. */
-void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
-                         const struct ckpt_run *run);
-void shard_measure_forget(struct shard *shard);
 
 /* shard_origin.c */
 shard_work shard_tell_origin;

@@ -94,6 +94,13 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
     return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
 }
 
+/* A copy that lacked one of its inputs when it was made. */
+struct open_copy {
+    const struct node *node;
+    edge_mapper *map;
+    int copy, k;
+};
+
 struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
                                   const struct node_spec *differs, edge_mapper *map, int k)
 {

@@ -98,13 +98,6 @@ struct push {
     struct edge token; /* in the result */
 };
 
-/* A copy that lacked some inputs when it was made. */
-struct open_copy {
-    const struct node *node;
-    edge_mapper *map;
-    int copy, k;
-};
-
 struct towers;  /* replicate_tower.c */
 struct buckets; /* pass/replicate/replicate_plan.h */
 struct replicator {
@@ -123,10 +116,10 @@ struct replicator {
     struct map push_at; /* by variable: place in that list */
     VEC(int) checks;    /* nodes that exchanges wait for */
     exchange_list exchanges;
-    struct edge_map exchange_at; /* by edge of the source: index in `exchanges` */
-    exchange_list planned;       /* in the order of crossing */
-    double exchange_ns;          /* total of a step */
-    VEC(struct open_copy) open;
+    struct edge_map exchange_at;           /* by edge of the source: index in `exchanges` */
+    exchange_list planned;                 /* in the order of crossing */
+    double exchange_ns;                    /* total of a step */
+    VEC(struct open_copy) open;            /* copies that lacked an input when they were made */
     int join, leave, round, version, done; /* nodes of `to` */
     int steps;                             /* between two pushes to the clock */
     struct push *steady;                   /* if some gradients are pushed less often: one that is

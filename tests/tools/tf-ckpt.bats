@@ -378,8 +378,11 @@ teardown() {
     echo rubbish >run/cluster
     refuses 78 "run/cluster:1: 'rubbish' is none of task, host, device and link; newest stays backup@2" \
         save backup --job run
-    echo 'task worker:0 127.0.0.1:70' >run/cluster
-    refuses 78 "there is no task of job ps in the cluster; newest stays backup@2" save backup --job run
+    echo 'task worker:0 127.0.0.1:70' >run/cluster # without shards the worker is asked, by a key
+    refuses 66 "run/key: No such file or directory" save backup --job run
+    mv aside/key run
+    chmod 600 run/key
+    refuses 69 "worker:0 at 127.0.0.1:70: " save backup --job run --max-runtime 2s
     tf-ckpt verify backup --data
 }
 

@@ -70,18 +70,18 @@ static int await_ports(struct client *client, struct error *err)
     return 0;
 }
 
-/* Returns whether that is who holds the variables of the job, as far as it is known. */
-static bool is_held(const struct client *client, enum holders by)
+/* Returns who holds the variables of the job; HOLDERS_KINDS: it is not known. */
+static enum holders find_holders(const struct client *client)
 {
-    char *holders = client->member.job.folder ? job_holders(&client->member.job) : NULL;
-    bool is_it = holders && !strcmp(holders, holders_words[by]);
-    mem_free(holders);
-    return is_it;
+    char *word = client->member.job.folder ? job_holders(&client->member.job) : NULL;
+    size_t found = word ? names_find(holders_words, HOLDERS_KINDS, word) : HOLDERS_KINDS;
+    mem_free(word);
+    return (enum holders)found;
 }
 
 int client_check_holders(const struct client *client, struct error *err)
 {
-    return is_held(client, HOLDERS_SPREAD)
+    return find_holders(client) == HOLDERS_SPREAD
                ? error_set(err, ERR_CONFIG,
                            "job directory %s: neither the shards nor any one worker have all "
                            "variables",
@@ -117,10 +117,11 @@ static bool worker_is_gone(const struct client *client, const struct cluster_tas
 static const struct cluster_task *find_worker(const struct client *client)
 {
     const struct cluster *cluster = &client->member.cluster;
-    bool each = is_held(client, HOLDERS_EACH_WORKER), first = is_held(client, HOLDERS_FIRST_WORKER);
+    const enum holders holders = find_holders(client);
+    bool each = holders == HOLDERS_EACH_WORKER;
+    bool has_values = client->of_values && (each || holders == HOLDERS_FIRST_WORKER);
     const struct cluster_task *worker = NULL;
-    if (is_held(client, HOLDERS_SPREAD) ||
-        (cluster_count(cluster, SHARD_JOB) && !(client->of_values && (each || first))))
+    if (holders == HOLDERS_SPREAD || (cluster_count(cluster, SHARD_JOB) && !has_values))
         return NULL;
     vec_each(task, &cluster->tasks) {
         if (!strcmp(task->job, SHARD_JOB))

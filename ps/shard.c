@@ -7,6 +7,7 @@
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
+#define LOOK_SECONDS 0.001  /* between a worker's looks for requests, while it runs steps */
 #define FORGET_SECONDS 30.0 /* between checks of snapshots being fetched */
 
 struct verb_row {
@@ -270,7 +271,11 @@ static bool is_never(void *context)
 
 bool shard_is_asked(struct shard *shard)
 {
-    loop_run_until(conns_loop(shard->options.conns), is_never, NULL, 0);
+    double now = time_now();
+    if (now - shard->looked >= LOOK_SECONDS) { /* a look costs microseconds, as a small step does */
+        shard->looked = now;
+        loop_run_until(conns_loop(shard->options.conns), is_never, NULL, 0);
+    }
     return step_pause_is_wanted(shard->steps);
 }
 

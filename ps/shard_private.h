@@ -50,6 +50,7 @@ struct shard {
     const char *name;                  /* of the shard's environment in a store */
     struct sum_server *sums;           /* for workers that update by themselves */
     struct step_pause *steps;          /* in a worker: where they stand still; NULL: a shard */
+    double looked;                     /* in a worker: when it last looked for requests */
     struct serial_queue *quick, *slow; /* for waits for variables; for waits for other shards */
     struct serial_queue *writer; /* for disk writes; a leader waits for it, so it never leads */
     double began;

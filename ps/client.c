@@ -234,6 +234,11 @@ void client_close(struct client *client)
     vec_release(&client->tasks);
 }
 
+bool client_asks_worker(const struct client *client)
+{
+    return *client->only && !str_starts(client->only, SHARD_JOB ":");
+}
+
 int client_task_index(const struct client *client, const char *task)
 {
     size_t i = vec_find(&client->tasks, task);

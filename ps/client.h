@@ -41,6 +41,9 @@ int client_ask_one(struct client *client, int task, const struct task_request *r
  * have all variables. */
 int client_check_holders(const struct client *client, struct error *err);
 
+/* Returns whether the task to ask is no shard. */
+bool client_asks_worker(const struct client *client);
+
 /* Returns the index of the task in client->tasks. */
 int client_task_index(const struct client *client, const char *task);
 

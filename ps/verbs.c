@@ -56,7 +56,8 @@ static int find(struct client *client, const struct variable_place *place, struc
     if (code)
         return code;
     if (!found->n)
-        return error_set(err, ERR_NOINPUT, "no shard has a variable '%s'%s%s", place->name,
+        return error_set(err, ERR_NOINPUT, "no %s has a variable '%s'%s%s",
+                         client_asks_worker(client) ? "worker" : "shard", place->name,
                          place->container ? " in container " : "",
                          place->container ? place->container : "");
     if (found->n > 1)

@@ -154,6 +154,8 @@ END
     head -c "$(($(wc -c <two.rec) - 60))" two.rec >&9 # the last of four steps has no data yet
     soon 30 eval 'tf-ps save other --job job
         [ "$(tf-ckpt list --json other | tail -1 | jq .step)" = 3 ]'
+    run -66 --separate-stderr tf-ps get nobody --job job
+    [ "$stderr" = "tf-ps: no worker has a variable 'nobody'" ]
     run -78 --separate-stderr tf-ps reset --job job
     [[ $stderr == "tf-ps: worker:0: a worker lets others read and save its variables, "* ]]
     run -78 --separate-stderr tf-ps save st --job job

@@ -185,10 +185,11 @@ static bool is_own(const struct moments *m, int variable)
 static void describe_access(struct moments *m, const struct node *node)
 {
     const struct node *send = join_send_of(m->graph, node);
+    const bool commits = node_round(node) == ROUND_COMMIT;
     access_add_node(&m->access, m->graph, m->variable, node);
     if (send)
         vec_push(&m->access.edges, ((struct arc){send->id, node->id}));
-    for (int v = 0; node_round(node) == ROUND_COMMIT && v < (int)m->graph->nodes.n; v++) {
+    for (int v = 0; commits && v < (int)m->graph->nodes.n; v++) {
         struct access write = {.variable = v, .node = node->id, .write = true};
         if (node_is(graph_node(m->graph, v), "Variable") && m->variable[v] == v && !is_own(m, v))
             vec_push(&m->access.accesses, write);

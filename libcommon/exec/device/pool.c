@@ -120,16 +120,16 @@ static void return_block(struct buffer *buffer)
     struct pool_buffer *p = (struct pool_buffer *)buffer;
     struct pool *pool = buffer->owner;
     pthread_mutex_lock(&pool->lock);
-    bool last = !--pool->n_out && pool->closed, keeps = !pool->closed && !pool->trimmed;
-    if (keeps) {
+    if (pool->closed || pool->trimmed) {
+        free_one(pool, p);
+    } else {
         if (pool->is_host)
             guard_memory(p->memory->data, p->memory->bytes);
         p->next = pool->idle[p->size_class];
         pool->idle[p->size_class] = p;
     }
+    bool last = !--pool->n_out && pool->closed;
     pthread_mutex_unlock(&pool->lock);
-    if (!keeps)
-        free_one(pool, p);
     if (last)
         destroy(pool);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/ops/coverage.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/memory.h"
 #include "graph/infer.h"
@@ -10,24 +13,32 @@
 #include "tests/ops/case.h"
 
 struct op_coverage {
-    dtype_set types; /* values of the op's first type attribute that were seen */
-    int values, errors, gradients, unknown;
+    _Atomic dtype_set types; /* values of the op's first type attribute that were seen */
+    atomic_int values, errors, gradients, unknown;
 };
 
 struct coverage {
     struct op_coverage *ops; /* by the registry's order */
 };
 
+static size_t coverage_bytes(void)
+{
+    return registry_count(ops_registry()) * sizeof(struct op_coverage);
+}
+
 struct coverage *coverage_new(void)
 {
     struct coverage *coverage = mem_alloc(sizeof *coverage);
-    coverage->ops = mem_array(registry_count(ops_registry()) + 1, sizeof *coverage->ops);
+    coverage->ops =
+        mmap(NULL, coverage_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (coverage->ops == MAP_FAILED)
+        abort();
     return coverage;
 }
 
 void coverage_free(struct coverage *coverage)
 {
-    mem_free(coverage->ops);
+    munmap(coverage->ops, coverage_bytes());
     mem_free(coverage);
 }
 

@@ -14,6 +14,7 @@ enum coverage_kind { COVERAGE_VALUE, COVERAGE_ERROR, COVERAGE_GRADIENT, COVERAGE
 
 struct coverage;
 
+/* Processes that are forked later share it. */
 struct coverage *coverage_new(void);
 void coverage_free(struct coverage *coverage);
 

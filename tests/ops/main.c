@@ -3,12 +3,16 @@
  * Runs the cases of tests/data/golden, or of the files named, on the device TF_TEST_DEVICE (CPU:0),
  * and says as TAP how they went; with all files, also which op lacks what kind of case.
  * TF_TEST_CASE=TEXT runs only the cases whose names contain it. What the device has no kernel for
- * is skipped.
+ * is skipped. All files are run by a process per processor, which take turns at the cases.
  */
 #include <glob.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "ops/ops.h"
@@ -17,9 +21,15 @@
 #include "tests/ops/coverage.h"
 
 #define CASES "tests/data/golden/*.txt"
+#define PROCESSES_MAX 8
 
-static int n_tests, n_failed, n_skipped;
+struct counts {
+    atomic_int tests, failed, skipped;
+};
+
+static struct counts *counts; /* shared by the processes */
 static const char *device_type = "CPU";
+static int n_processes = 1, process, n_cases; /* of which this process runs every n-th */
 
 /* Whether it failed because the device has no kernel for an op of it, as others than the CPU may.
  */
@@ -30,15 +40,16 @@ static bool lacks_kernel(const struct error *err)
     return err->code && strcmp(device_type, "CPU") != 0 && strstr(err->text, text);
 }
 
+/* Whole lines are written, without numbers, as other processes write in between. */
 static void report(const char *name, const struct error *err)
 {
-    n_tests++;
+    counts->tests++;
     if (lacks_kernel(err)) {
-        n_skipped++;
-        printf("ok %d - %s # SKIP %s\n", n_tests, name, err->text);
+        counts->skipped++;
+        printf("ok - %s # SKIP %s\n", name, err->text);
     } else {
-        n_failed += err->code != 0;
-        printf("%sok %d - %s\n", err->code ? "not " : "", n_tests, name);
+        counts->failed += err->code != 0;
+        printf("%sok - %s\n", err->code ? "not " : "", name);
         if (err->code)
             printf("# %s\n", err->text);
     }
@@ -89,7 +100,8 @@ static void run_file(const struct checker *checker, const char *path)
         if (case_read(&reader, &test, &more, &err)) {
             report(path, &err);
             more = false;
-        } else if (more && (!filter || strstr(test.name, filter))) {
+        } else if (more && n_cases++ % n_processes == process &&
+                   (!filter || strstr(test.name, filter))) {
             run_case(checker, &test);
         }
         case_release(&test);
@@ -99,7 +111,69 @@ static void run_file(const struct checker *checker, const char *path)
         fclose(reader.file);
 }
 
-static void report_coverage(const struct checker *checker, const char *device)
+/* Neither a device nor a case was there. */
+static void report_lack(const struct error *err)
+{
+    if (!test_device_lacks(err)) {
+        report("cases", err);
+        return;
+    }
+    counts->tests++;
+    printf("ok - cases # SKIP %s\n", err->text);
+}
+
+/* NULL: there is none here. */
+static struct device *open_device(struct error *err)
+{
+    struct device *device = test_device_open(2, err);
+    if (device)
+        device_type = device->type;
+    return device;
+}
+
+static void run_files(struct checker *checker, char **paths, size_t n, struct error *err)
+{
+    checker->device = open_device(err);
+    for (size_t i = 0; i < n && checker->device; i++)
+        run_file(checker, paths[i]);
+    device_free(checker->device);
+}
+
+static void wait_for(pid_t child)
+{
+    struct error err = ERROR_INIT;
+    int status;
+    if (waitpid(child, &status, 0) != child)
+        error_set_errno(&err, ERR_INTERNAL, "waitpid");
+    else if (WIFSIGNALED(status))
+        error_set(&err, ERR_INTERNAL, "killed by signal %d", WTERMSIG(status));
+    else if (WEXITSTATUS(status))
+        error_set(&err, ERR_INTERNAL, "ended with %d", WEXITSTATUS(status));
+    if (err.code)
+        report("a process", &err);
+}
+
+/* Threads do not survive a fork, so each process opens a device of its own. */
+static void run_in_processes(struct checker *checker, char **paths, size_t n)
+{
+    pid_t children[PROCESSES_MAX];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    n_processes = processors < PROCESSES_MAX ? (int)processors : PROCESSES_MAX;
+    for (process = 0; process < n_processes; process++) {
+        children[process] = fork();
+        if (children[process] < 0)
+            abort();
+        if (!children[process]) {
+            struct error ignored = ERROR_INIT; /* the first process finds it, too */
+            run_files(checker, paths, n, &ignored);
+            exit(0);
+        }
+    }
+    for (int i = 0; i < n_processes; i++)
+        wait_for(children[i]);
+}
+
+static void report_coverage(const struct checker *checker)
 {
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         struct error err = ERROR_INIT;
@@ -107,7 +181,7 @@ static void report_coverage(const struct checker *checker, const char *device)
         const char *op = registry_at(ops_registry(), i)->def->name;
         bool crosses = !strncmp(op, "Send", 4) || !strncmp(op, "Recv", 4);
         if (!crosses) /* those need a peer: tests/unit/pass/part.c */
-            coverage_missing(checker->coverage, i, device, &missing);
+            coverage_missing(checker->coverage, i, device_type, &missing);
         str_printf(&name, "complete: %s", op);
         if (missing.n)
             error_set(&err, ERR_DATA, "no case of:%s", str_text(&missing));
@@ -117,42 +191,35 @@ static void report_coverage(const struct checker *checker, const char *device)
     }
 }
 
-static void run_all(const struct checker *checker, const char *device)
+static void run_all(struct checker *checker, struct error *err)
 {
     glob_t files;
     if (glob(CASES, 0, NULL, &files)) {
-        struct error err = ERROR_INIT;
-        error_set(&err, ERR_NOINPUT, "no %s here", CASES);
-        report("cases", &err);
+        error_set(err, ERR_NOINPUT, "no %s here", CASES);
         return;
     }
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        run_file(checker, files.gl_pathv[i]);
+    run_in_processes(checker, files.gl_pathv, files.gl_pathc);
     globfree(&files);
-    if (!getenv("TF_TEST_CASE") && !getenv("TF_TEST_VALUES") && !n_skipped)
-        report_coverage(checker, device);
+    checker->device = open_device(err);
+    if (checker->device && !getenv("TF_TEST_CASE") && !getenv("TF_TEST_VALUES") && !counts->skipped)
+        report_coverage(checker);
+    device_free(checker->device);
 }
 
 int main(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
-    struct checker checker = {.device = test_device_open(2, &err)};
-    if (!checker.device && test_device_lacks(&err)) {
-        printf("1..1\nok 1 - device # SKIP %s\n", err.text);
-        return 0;
-    }
-    if (!checker.device) {
-        printf("1..1\nnot ok 1 - device\n# %s\n", err.text);
-        return 1;
-    }
-    device_type = checker.device->type;
-    checker.coverage = coverage_new();
-    for (int i = 1; i < argc; i++)
-        run_file(&checker, argv[i]);
+    struct checker checker = {.coverage = coverage_new()};
+    counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (counts == MAP_FAILED)
+        abort();
     if (argc == 1)
-        run_all(&checker, checker.device->type);
-    printf("1..%d\n", n_tests);
+        run_all(&checker, &err);
+    else
+        run_files(&checker, argv + 1, (size_t)argc - 1, &err);
+    if (!checker.device)
+        report_lack(&err);
+    printf("1..%d\n", counts->tests);
     coverage_free(checker.coverage);
-    device_free(checker.device);
-    return n_failed ? 1 : 0;
+    return counts->failed != 0;
 }

@@ -129,21 +129,23 @@ double unigram_weight(const struct node *node, int64_t id)
 
 static int fixed_shape(struct infer *infer)
 {
-    int64_t classes = 0, possible = 0, range = node_int(infer->node, "range_max");
-    int64_t shard = node_int(infer->node, "shard"), shards = node_int(infer->node, "num_shards");
+    const struct node *node = infer->node;
+    int64_t possible = 0, range = node_int(node, "range_max");
+    int64_t shard = node_int(node, "shard"), shards = node_int(node, "num_shards");
     if (shard >= shards)
         return infer_fail(infer, "there is no shard %" PRId64 " of %" PRId64, shard, shards);
     /* Checks the number of classes, and that enough of them can be drawn. */
-    const struct node *node = infer->node;
-    int64_t ids = node_int(node, "num_reserved_ids") + node_attr(node, "unigrams")->n;
+    int64_t reserved = node_int(node, "num_reserved_ids"), ids;
+    if (__builtin_add_overflow(reserved, node_attr(node, "unigrams")->n, &ids))
+        return infer_fail(infer, "%" PRId64 " reserved ids are too many", reserved);
     double sum = 0;
-    for (int64_t id = 0; id < ids; id++) {
+    for (int64_t id = reserved; id < ids; id++) {
         double weight = unigram_of(node, id) ? unigram_weight(node, id) : 0;
         if (!(weight >= 0) || !isfinite(sum += weight))
             return infer_fail(infer, "the weight of class %" PRId64 " cannot be %g", id, weight);
-        classes += unigram_of(node, id);
         possible += weight > 0;
     }
+    int64_t classes = ids / shards + (shard < ids % shards);
     if (classes != range)
         return infer_fail(
             infer, "unigrams and reserved ids make %" PRId64 " classes, but range_max is %" PRId64,

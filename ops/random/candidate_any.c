@@ -19,8 +19,8 @@
 
 struct candidate_sampler *candidate_new(struct kernel_setup *setup, int64_t n_sums)
 {
-    struct candidate_sampler *sampler =
-        mem_alloc(sizeof *sampler + (size_t)n_sums * sizeof *sampler->sums);
+    size_t doubles = sizeof(struct candidate_sampler) / sizeof(double) + (size_t)n_sums;
+    struct candidate_sampler *sampler = mem_array(doubles, sizeof(double));
     const struct node *node = setup->node;
     *sampler = (struct candidate_sampler){.seeds = random_seeds_of(node),
                                           .num_true = node_int(node, "num_true"),

@@ -166,7 +166,9 @@ def fixed(g):
             ({"unigrams": "[0,0,0,0]"}, "no class has a weight above 0"),
             ({"num_shards": 2, "shard": 2}, "there is no shard 2 of 2"),
             ({"num_reserved_ids": -1}, "num_reserved_ids"), ({"shard": -1}, "shard"),
-            ({"num_shards": 0}, "num_shards")):
+            ({"num_shards": 0}, "num_shards"),
+            ({"num_reserved_ids": 2**62}, f"make {2**62 + 4} classes, but range_max is 4"),
+            ({"num_reserved_ids": 2**63 - 1}, f"{2**63 - 1} reserved ids are too many")):
         g.graph("fixed/argument", sampler(op, {**ok, **more}), [], ops=op, error=message)
 
 

@@ -164,8 +164,8 @@ struct kernel_call {
     size_t scratch_bytes; /* at least what prepare requested */
     int form;             /* the code's */
     int n_in, n_out;
-    bool shapes_known; /* those that the plan knew, and the op's shape function has passed: of all
-                        * inputs and outputs, none of which is a variable's value */
+    bool shapes_known; /* all inputs have the shapes for which the plan knew those of all outputs,
+                        * and which the op's shape function has passed */
     struct tensor *const
         *in; /* row-major unless KERNEL_LAYOUT; a ref input: the variable's value */
     struct tensor *const *out; /* made by kernel_alloc_output or kernel_alias_output */

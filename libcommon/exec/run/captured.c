@@ -181,7 +181,7 @@ static int run_kernel(const struct capture_call *c, int at)
 {
     struct region_call *call = call_of(c, at);
     call->host.is_captured = true;
-    int result = item_kernel(call->host.item)(&call->call);
+    int result = call->run(&call->call);
     call->host.is_captured = false;
     return result;
 }

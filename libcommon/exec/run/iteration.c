@@ -58,6 +58,20 @@ void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int id
     }
 }
 
+/* Runs a kernel of which the plan knew all shapes, where inputs may have others: a variable's value
+ * may differ from what was declared, and nothing checks an alias without a fixed order. */
+static int run_checked(struct kernel_call *call)
+{
+    const struct call_host *host = call_host(call);
+    bool known = true;
+    for (int i = 0; i < call->n_in && known; i++) {
+        const struct node_output *from = graph_output(host->plan->graph, call->node->inputs[i]);
+        known = call->in[i] && shape_equal(&call->in[i]->shape, &from->shape);
+    }
+    call->shapes_known = known;
+    return item_kernel(host->item)(call);
+}
+
 /* Sets the members that are the same in every step. */
 static void make_call(struct run *run, struct iteration *it, int at)
 {
@@ -70,10 +84,10 @@ static void make_call(struct run *run, struct iteration *it, int at)
     bool is_plain = !place->gathers && !place->looks && !place->is_relieved && !place->drops &&
                     !place->locks && item->flow == FLOW_ALWAYS && !item->is_prepared &&
                     !plan->regions.items[item->region].is_point && !plan->options.check_numerics;
-    bool is_planned = has_order; /* outputs are checked there; variables may be of any shape */
+    bool may_differ = !has_order;
     for (int i = 0; i < item->n_in; i++) {
         in[i] = iteration_input(run, it, place->item, i);
-        is_planned = is_planned && plan->values.items[item->in[i]].kind != VALUE_VARIABLE;
+        may_differ |= plan->values.items[item->in[i]].kind == VALUE_VARIABLE;
     }
     for (int i = 0; i < item->n_out; i++)
         in[item->n_in + i] = &it->outputs[item->first_output + i];
@@ -87,10 +101,10 @@ static void make_call(struct run *run, struct iteration *it, int at)
                                  .on_device = &run->on_device,
                                  .executor.done = run_async_done};
     c->call = item_call(&c->host, in);
-    c->call.shapes_known &= is_planned;
+    c->run = item->node && item->shapes_known && may_differ ? run_checked : item_kernel(item);
     c->call.step_block = device_step_block(&run->on_device);
     c->call.item = plan->faults.first + (uint32_t)place->item;
-    it->plain[at] = (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
+    it->plain[at] = (struct plain_call){is_plain ? c->run : NULL, &c->call};
 }
 
 /* Sets addresses that depend on the arenas. In a fixed order the shapes of all values are known. */

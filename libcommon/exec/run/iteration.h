@@ -22,6 +22,7 @@ struct token {
 struct region_call {
     struct call_host host; /* first: what call->executor points to */
     struct kernel_call call;
+    int (*run)(struct kernel_call *call); /* the item's kernel, or what runs it */
 };
 
 struct iteration {

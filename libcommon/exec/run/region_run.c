@@ -171,7 +171,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
             region_give_locks(a);
         launch->start = start;
     }
-    int result = item_kernel(item)(&c->call);
+    int result = c->run(&c->call);
     if (result == KERNEL_PENDING)
         return result;
     int code = item_over(&c->call, start, result);

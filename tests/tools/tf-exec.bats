@@ -278,9 +278,12 @@ same = Const() {dtype=float32, value=float32[1,2](1)}
 sum = BiasAdd(v, b)
 less = Less(same, v)
 pack = Pack(v, same) {axis=0}
+dims = Const() {dtype=int32, value=int32[1](2)}
+flat = Reshape(v, dims)
+view = Neg(flat)
 END
     tf-graph --text shape.txt >shape.tfg
-    for node in sum less pack; do
+    for node in sum less pack view; do
         run --separate-stderr tf-exec -g shape.tfg --fetch "$node"
         [ "$status" -eq 65 ]
         [[ $stderr == *"node '$node': "*1024* ]]

@@ -55,6 +55,19 @@ static int gather_variable(struct run *run, const struct item *item, int i, stru
     return value_copy(device, buffer, value, input, err);
 }
 
+/* A value that is seen with another shape must have the one that it was planned with: a variable's
+ * may have another. */
+static int check_seen(const struct plan *plan, const struct item *item, int i,
+                      const struct tensor *value, struct error *err)
+{
+    const struct shape *planned = &plan->values.items[item->in[i]].shape;
+    if (shape_compatible(planned, &value->shape))
+        return 0;
+    error_set(err, ERR_DATA, "input %d is a view of %s, which was planned as %s", i,
+              shape_text(&value->shape), shape_text(planned));
+    return item_fail(item, err);
+}
+
 int region_gather(struct run *run, struct launch *launch, struct iteration *it, int id)
 {
     const struct plan *plan = run->plan;
@@ -64,10 +77,12 @@ int region_gather(struct run *run, struct launch *launch, struct iteration *it, 
         int v = item->in[i];
         bool is_seen = item->seen && item->seen[i], is_ref = item->refs && item->refs[i];
         if (it->frame->def->has_order) {
+            const struct tensor *value = is_seen ? iteration_value(run, it, v) : NULL;
+            if (is_seen && check_seen(plan, item, i, value, &launch->err))
+                return launch->err.code;
             if (is_seen)
-                inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
-                                                   .shape = *item->seen[i],
-                                                   .data = iteration_value(run, it, v)->data};
+                inputs[i].tensor = (struct tensor){
+                    .type = value->type, .shape = *item->seen[i], .data = value->data};
             continue;
         }
         if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
@@ -77,6 +92,8 @@ int region_gather(struct run *run, struct launch *launch, struct iteration *it, 
             continue;
         if (region_has_made(plan, v, item->region))
             share_value(&inputs[i].tensor, iteration_output(plan, it, v));
+        if (check_seen(plan, item, i, &inputs[i].tensor, &launch->err))
+            return launch->err.code;
         inputs[i].tensor.shape = *item->seen[i];
     }
     return 0;

@@ -9,63 +9,50 @@
 #include "ops/array/strided_kernels.h"
 #include "ops/math/outputs.h"
 
-/* One part of the whole: `offset` and `length` count rows of `inner` bytes. */
-struct concat_part {
+/* The parts of a whole, one after the other. */
+struct concat_parts {
     int64_t outer, whole, inner; /* dimensions of the whole; inner in bytes */
-    int64_t offset, length;
+    int axis;                    /* along which parts may have several rows; -1: each has one */
+    bool joins;                  /* else the whole is split */
 };
 
-static int copy_part(struct kernel_call *call, const struct concat_part *p, char *whole, char *part,
-                     bool join)
+static int copy_part(struct kernel_call *call, const struct concat_parts *p, int64_t length,
+                     char *whole, char *part)
 {
-    int64_t row = p->length * p->inner, stride = p->whole * p->inner;
-    whole += p->offset * p->inner;
+    int64_t row = length * p->inner, stride = p->whole * p->inner;
     /* Bytes are copied in the largest unit that fits, so that short rows do not become calls of
      * memcpy. */
     uint64_t all = (uint64_t)(row | stride) | (uintptr_t)whole | (uintptr_t)part;
     size_t item = all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
     struct strided s = {.item_bytes = item};
-    strided_add(&s, p->outer, join ? stride : row, join ? row : stride);
+    strided_add(&s, p->outer, p->joins ? stride : row, p->joins ? row : stride);
     strided_add(&s, row / (int64_t)item, (int64_t)item, (int64_t)item);
-    return join ? strided_move(call, &s, whole, part) : strided_move(call, &s, part, whole);
+    return p->joins ? strided_move(call, &s, whole, part) : strided_move(call, &s, part, whole);
 }
 
-/* Joins the inputs from `first` on. axis < 0: each has one row. */
-static int join_parts(struct kernel_call *call, struct concat_part p, struct tensor *whole,
-                      int first, int axis)
+static int copy_parts(struct kernel_call *call, const struct concat_parts *p, char *whole,
+                      struct tensor *const *parts, int n)
 {
     int result = KERNEL_DONE;
-    for (int i = first; i < call->n_in; i++) {
-        p.length = axis < 0 ? 1 : call->in[i]->shape.dims[axis];
-        int code = copy_part(call, &p, whole->data, call->in[i]->data, true);
+    for (int i = 0; i < n; i++) {
+        int64_t length = p->axis < 0 ? 1 : parts[i]->shape.dims[p->axis];
+        int code = copy_part(call, p, length, whole, parts[i]->data);
         if (code > 0)
             return code;
         result = code ? code : result;
-        p.offset += p.length;
+        whole += length * p->inner;
     }
     return result;
 }
 
-/* Splits into all outputs. */
-static int split_parts(struct kernel_call *call, struct concat_part p, const struct tensor *whole)
+static struct concat_parts parts_along(const struct tensor *whole, int axis)
 {
-    int result = KERNEL_DONE;
-    for (int i = 0; i < call->n_out; i++) {
-        int code = copy_part(call, &p, whole->data, call->out[i]->data, false);
-        if (code > 0)
-            return code;
-        result = code ? code : result;
-        p.offset += p.length;
-    }
-    return result;
-}
-
-static struct concat_part part_at(const struct shape *whole, int axis, enum dtype type)
-{
-    int64_t inner = shape_count_of(whole, axis + 1, whole->rank);
-    return (struct concat_part){.outer = shape_count_of(whole, 0, axis),
-                                .whole = whole->dims[axis],
-                                .inner = inner * (int64_t)dtype_bytes(type)};
+    const struct shape *shape = &whole->shape;
+    int64_t inner = shape_count_of(shape, axis + 1, shape->rank);
+    return (struct concat_parts){.outer = shape_count_of(shape, 0, axis),
+                                 .whole = shape->dims[axis],
+                                 .inner = inner * (int64_t)dtype_bytes(whole->type),
+                                 .axis = axis};
 }
 
 /* ---- Concat, Split ---- */
@@ -75,19 +62,18 @@ int run_concat(struct kernel_call *call)
     struct tensor *out = result_outputs(call, 0, 1);
     if (!out)
         return call->err->code;
-    int axis = args_axis(call, 0, out->shape.rank);
-    return join_parts(call, part_at(&out->shape, axis, out->type), out, 1, axis);
+    struct concat_parts p = parts_along(out, args_axis(call, 0, out->shape.rank));
+    p.joins = true;
+    return copy_parts(call, &p, out->data, call->in + 1, call->n_in - 1);
 }
 
 int run_split(struct kernel_call *call)
 {
-    const struct tensor *in = call->in[1], *out = result_outputs(call, 0, 1);
-    if (!out)
+    const struct tensor *in = call->in[1];
+    if (!result_outputs(call, 0, 1))
         return call->err->code;
-    int axis = args_axis(call, 0, in->shape.rank);
-    struct concat_part p = part_at(&in->shape, axis, in->type);
-    p.length = out->shape.dims[axis];
-    return split_parts(call, p, in);
+    const struct concat_parts p = parts_along(in, args_axis(call, 0, in->shape.rank));
+    return copy_parts(call, &p, in->data, call->out, call->n_out);
 }
 
 /* ---- Pack, Unpack ---- */
@@ -99,24 +85,30 @@ int prepare_axis(struct kernel_setup *setup)
     return 0;
 }
 
+static struct concat_parts slices_along(const struct kernel_call *call, const struct tensor *whole)
+{
+    int axis;
+    shape_axis(*(const int64_t *)call->state, whole->shape.rank, &axis);
+    struct concat_parts p = parts_along(whole, axis);
+    p.axis = -1;
+    return p;
+}
+
 int run_pack(struct kernel_call *call)
 {
     struct tensor *out = result_outputs(call, 0, 0);
-    int axis;
     if (!out)
         return call->err->code;
-    shape_axis(*(const int64_t *)call->state, out->shape.rank, &axis);
-    return join_parts(call, part_at(&out->shape, axis, out->type), out, 0, -1);
+    struct concat_parts p = slices_along(call, out);
+    p.joins = true;
+    return copy_parts(call, &p, out->data, call->in, call->n_in);
 }
 
 int run_unpack(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    int axis;
     if (!result_outputs(call, 0, 0))
         return call->err->code;
-    shape_axis(*(const int64_t *)call->state, in->shape.rank, &axis);
-    struct concat_part p = part_at(&in->shape, axis, in->type);
-    p.length = 1;
-    return split_parts(call, p, in);
+    const struct concat_parts p = slices_along(call, in);
+    return copy_parts(call, &p, in->data, call->out, call->n_out);
 }

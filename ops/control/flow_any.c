@@ -5,13 +5,6 @@
  */
 #include "exec/device/kernel.h"
 
-static int forward_run(struct kernel_call *call)
-{
-    return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-}
-
-const struct kernel_code kernel_forward = {.prepare = kernel_prepare_alias, .run = forward_run};
-
 static int switch_prepare(struct kernel_setup *setup)
 {
     setup->out[0].forward = setup->out[1].forward = FORWARD_ALIAS;

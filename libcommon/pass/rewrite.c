@@ -102,6 +102,17 @@ void rewrite_make_named(struct rewrite *r)
             edge_for(r, graph_node(r->from, at.edge.node), at.edge);
 }
 
+/* A node of an entry. */
+struct entry_node {
+    const char *entry;
+    int node;
+};
+
+void rewrite_extend_entry(struct rewrite *r, const char *entry, int node)
+{
+    vec_push_in(&r->arena, &r->added, ((struct entry_node){entry, node}));
+}
+
 /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
 static void map_controls(struct rewrite *r, const struct node *node, struct node *view)
 {
@@ -153,15 +164,26 @@ struct node *rewrite_add_as(struct rewrite *r, const struct node *node, const st
     return graph_add_trusted(r->to, &spec, view->outputs, view->n_outputs);
 }
 
+/* What stands for node `node` of the source, as copy k, with a map or as the rewrite's edges. */
+struct open_node {
+    int node, copy, k;
+    rewrite_map *map;
+};
+
+static void note_open(struct rewrite *r, struct open_node made)
+{
+    const struct node *copy = graph_node(r->to, made.copy);
+    bool is_open = false;
+    for (int i = 0; i < copy->n_inputs; i++)
+        is_open |= !edge_exists(copy->inputs[i]);
+    if (is_open)
+        vec_push_in(&r->arena, &r->open, made);
+}
+
 struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view)
 {
     struct node *copy = rewrite_add_as(r, node, view, node->name);
-    for (int i = 0; i < view->n_inputs; i++) {
-        if (!edge_exists(view->inputs[i])) {
-            vec_push_in(&r->arena, &r->open, node->id);
-            break;
-        }
-    }
+    note_open(r, (struct open_node){node->id, copy->id, -1, NULL});
     rewrite_stand_in(r, node, copy->id);
     return copy;
 }
@@ -357,6 +379,30 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
     return added ? (struct edge){added->id, 0} : EDGE_NONE;
 }
 
+struct node *rewrite_add_mapped(struct rewrite *r, const struct rewrite_copy *copy,
+                                rewrite_map *map)
+{
+    const struct node *node = copy->node;
+    struct node_spec spec = graph_spec_like(node);
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = map(r->rules.context, node, node->inputs[i], copy->k);
+    spec.inputs = inputs;
+    spec.n_inputs = node->n_inputs;
+    spec.attrs = copy_attrs(&r->rules, node, copy->k, NULL, &spec.n_attrs);
+    spec.name = copy->name ? copy->name : spec.name;
+    spec.device = copy->device ? copy->device : spec.device;
+    struct node *made = graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
+    for (int i = 0; i < node->n_controls; i++) {
+        struct edge before = {node->controls[i], CONTROL_SLOT};
+        before = map(r->rules.context, node, before, copy->k);
+        if (edge_exists(before))
+            graph_add_control(r->to, made, before.node);
+    }
+    note_open(r, (struct open_node){node->id, made->id, copy->k, map});
+    return made;
+}
+
 /* ---- constants ---- */
 
 struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
@@ -458,6 +504,10 @@ static void copy_names(struct rewrite *r)
                 for (; *after >= 0; after++)
                     vec_push_in(&r->arena, &edges, ((struct edge){*after, CONTROL_SLOT}));
         }
+        vec_each(added, &r->added) {
+            if (!strcmp(added->entry, entry->name))
+                vec_push_in(&r->arena, &edges, ((struct edge){added->node, CONTROL_SLOT}));
+        }
         graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
     }
     vec_each(alias, &from->aliases) {
@@ -475,11 +525,13 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
 {
     if (!code && r->n_changes) {
         vec_each(open, &r->open) {
-            const struct node *node = graph_node(r->from, *open);
-            struct node *copy = graph_node(r->to, r->after[node->id][0]);
-            for (int k = 0; k < node->n_inputs; k++)
-                if (!edge_exists(copy->inputs[k]))
-                    copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
+            const struct node *node = graph_node(r->from, open->node);
+            struct node *copy = graph_node(r->to, open->copy);
+            for (int i = 0; i < node->n_inputs; i++)
+                if (!edge_exists(copy->inputs[i]))
+                    copy->inputs[i] =
+                        open->map ? open->map(r->rules.context, node, node->inputs[i], open->k)
+                                  : rewrite_edge(r, node->inputs[i]);
         }
         copy_names(r);
         *n_changes = r->n_changes;
@@ -488,6 +540,8 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
         graph_free(r->to);
     }
     frames_free(r->frames);
+    r->frames = NULL;
+    r->to = NULL;
     arena_release(&r->arena);
     return code;
 }

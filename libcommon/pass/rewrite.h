@@ -31,6 +31,10 @@ struct copy_rules {
     void *context;
 };
 
+/* What stands, for copy k of `reader`, for an edge of the source, or for a node that it waits for
+ * (CONTROL_SLOT); EDGE_NONE: nothing, or nothing yet. */
+typedef struct edge rewrite_map(void *context, const struct node *reader, struct edge edge, int k);
+
 struct rewrite {
     const struct graph *from;
     struct graph *to;
@@ -50,8 +54,9 @@ struct rewrite {
     int **after;           /* by from's node: -1-terminated nodes of `to` to wait for instead */
     bool has_control_flow;
     int n_changes;
-    VEC(int) open;          /* from's nodes with inputs that were not mapped when copied */
-    VEC(struct alias) lost; /* names that shall stay fetchable */
+    VEC(struct open_node) open;   /* those that lacked an input when they were added */
+    VEC(struct alias) lost;       /* names that shall stay fetchable */
+    VEC(struct entry_node) added; /* what entries of the source also run */
 };
 
 /* `options` may be NULL: nothing is kept, and nobody is told. */
@@ -73,6 +78,9 @@ struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
 
 /* Makes what entries and aliases name, if it is not there. */
 void rewrite_make_named(struct rewrite *r);
+
+/* The entry, if the source has it, also runs a node of `to`. */
+void rewrite_extend_entry(struct rewrite *r, const char *entry, int node);
 
 /* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
  * as the rewrite. Inputs over back edges are EDGE_NONE. */
@@ -142,6 +150,11 @@ struct rewrite_copy {
 /* Its output 0, or EDGE_NONE once something has failed. It waits for what the node waited for; a
  * variable, which has no value yet, for nothing. */
 struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy);
+
+/* Adds a copy as it is, but for name, device, what the rules change, and what inputs and controls
+ * are mapped to. Inputs over back edges are mapped again by rewrite_close. */
+struct node *rewrite_add_mapped(struct rewrite *r, const struct rewrite_copy *copy,
+                                rewrite_map *map);
 
 /* Lets an edge of `to` stand for output 0 of a node that computes nothing. False: somebody relies
  * on the node itself. */

@@ -19,24 +19,24 @@
 static int find_members(struct replicator *r)
 {
     int size = r->options->replica_tasks;
-    for (size_t i = 0; size > 1 && i < r->to->nodes.n && !r->err->code; i++) {
-        struct node *node = graph_node(r->to, (int)i);
+    for (size_t i = 0; size > 1 && i < r->w.to->nodes.n && !r->w.err->code; i++) {
+        struct node *node = graph_node(r->w.to, (int)i);
         struct device_name name;
         struct error ignored = ERROR_INIT;
         if (!*node->device || device_name_parse(&name, node->device, &ignored) ||
             strcmp(name.job, WORKER_JOB) != 0)
             continue;
-        const struct node *source = graph_find(r->from, node->name);
+        const struct node *source = graph_find(r->w.from, node->name);
         int task = name.task; /* within the group; DEVICE_OPEN: any */
         if (device_task_is_many(task) || task == DEVICE_OPEN)
             task = !source || node_has(source, OP_FED) ? 0 : DEVICE_OPEN; /* 0: the driver's */
         else if (task >= size)
-            error_set(r->err, ERR_DATA, "%s: it asks for task %d, but a replica has %d tasks",
+            error_set(r->w.err, ERR_DATA, "%s: it asks for task %d, but a replica has %d tasks",
                       node_text(node), task, size);
         name.task = device_group_task(size, task);
-        node->device = device_name_text(&r->to->arena, &name);
+        node->device = device_name_text(&r->w.to->arena, &name);
     }
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* ---- names ---- */
@@ -52,80 +52,74 @@ static struct edge name_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->updated[edge.node], edge.slot};
 }
 
-static int copy_entries(struct replicator *r)
+static int name_all(struct replicator *r)
 {
-    const struct graph *from = r->from;
-    vec_each(entry, &from->entries) {
-        bool ends = entry == r->entry && !replicate_pushes(r),
-             begins = !strcmp(entry->name, "init");
-        VEC(struct edge) edges = VEC_INIT;
-        for (int i = 0; i < entry->n_edges; i++)
-            vec_push_in(&r->arena, &edges, name_edge(r, entry->edges[i]));
-        for (size_t i = 0; ends && i < r->ends.n; i++)
-            vec_push_in(&r->arena, &edges, ((struct edge){r->ends.items[i], CONTROL_SLOT}));
-        for (size_t i = 0; begins && i < r->inits.n; i++)
-            vec_push_in(&r->arena, &edges, ((struct edge){r->inits.items[i], CONTROL_SLOT}));
-        if (graph_entry(r->to, entry->name))
-            return error_set(r->err, ERR_DATA,
+    graph_each_named(at, r->w.from) {
+        const struct edge edge = at.edge, made = name_edge(r, edge);
+        if (edge.slot == CONTROL_SLOT)
+            rewrite_await_parts(&r->w, graph_node(r->w.from, edge.node), &made, 1);
+        else
+            r->w.edges[r->w.first[edge.node] + edge.slot] = made;
+    }
+    vec_each(entry, &r->w.from->entries) {
+        if (graph_entry(r->w.to, entry->name))
+            return error_set(r->w.err, ERR_DATA,
                              "there is an entry '%s', which a replicated graph has for itself",
                              entry->name);
-        graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
     }
-    vec_each(alias, &from->aliases) {
-        if (graph_add_alias(r->to, alias->name, name_edge(r, alias->edge), r->err))
-            return r->err->code;
-    }
-    graph_add_history(r->to, from);
-    return 0;
+    for (size_t i = 0; !replicate_pushes(r) && i < r->ends.n; i++)
+        rewrite_extend_entry(&r->w, r->entry->name, r->ends.items[i]);
+    vec_each(node, &r->inits)
+        rewrite_extend_entry(&r->w, "init", *node);
+    return r->w.err->code;
 }
 
 /* ---- the graph: planned, then built ---- */
 
-/* Plans the graph; `mode` is NULL unless several are compared. The caller closes the replicator,
- * also after a failure. */
+/* Plans the graph; `mode` is NULL unless several are compared. The caller builds it or, also after
+ * a failure, closes the replicator. */
 static int open_replicator(struct replicator *r, const struct graph *from,
                            const struct replicate_options *options, const char *mode,
                            struct error *err)
 {
     size_t n = from->nodes.n;
-    *r = (struct replicator){.from = from, .options = options, .mode = mode, .err = err};
+    *r = (struct replicator){.options = options, .mode = mode};
+    if (rewrite_open(&r->w, from, options->pass, err))
+        return err->code;
+    r->w.rules.context = r;
+    r->w.n_changes = 1;
     r->round = -1;
     r->steps = 1;
-    r->own = arena_alloc(&r->arena, sizeof *r->own);
+    r->own = arena_alloc(&r->w.arena, sizeof *r->own);
     r->own->fetches = r->own->fires = r->rank = r->coding = EDGE_NONE;
-    r->order = arena_array(&r->arena, n + 1, sizeof *r->order);
-    r->facts = arena_array(&r->arena, n + 1, sizeof *r->facts);
-    r->copy = arena_array(&r->arena, n + 1, sizeof *r->copy);
-    r->updated = arena_array(&r->arena, n + 1, sizeof *r->updated);
-    r->interval = arena_array(&r->arena, n + 1, sizeof *r->interval);
+    r->facts = arena_array(&r->w.arena, n + 1, sizeof *r->facts);
+    r->copy = arena_array(&r->w.arena, n + 1, sizeof *r->copy);
+    r->updated = arena_array(&r->w.arena, n + 1, sizeof *r->updated);
+    r->interval = arena_array(&r->w.arena, n + 1, sizeof *r->interval);
     memset(r->copy, -1, n * sizeof *r->copy);
     memset(r->updated, -1, n * sizeof *r->updated);
-    r->to = graph_new(from->registry);
-    if (graph_order(from, r->order, err) || replicate_find_rates(r))
+    if (replicate_find_rates(r))
         return err->code;
     return options->towers ? 0 : replicate_plan(r);
 }
 
-static int build(struct replicator *r)
+/* Releases what the replicator has, if anything; hands the graph over, if nothing has failed. */
+static int close_replicator(struct replicator *r, int code, struct graph **to)
+{
+    code = rewrite_finish(&r->w, code, to);
+    map_release(&r->push_at);
+    edge_map_release(&r->exchange_at);
+    edge_map_release(&r->initial_at);
+    return code;
+}
+
+/* Builds what is planned, and closes the replicator. */
+static int build(struct replicator *r, struct graph **to)
 {
     bool failed = r->options->towers     ? replicate_towers(r)
                   : !replicate_pushes(r) ? replicate_allreduce(r)
                                          : replicate_shards(r) || find_members(r);
-    return failed || copy_entries(r) ? r->err->code : graph_check(r->to, r->err);
-}
-
-/* Releases the replicator; returns the graph, if nothing has failed. */
-static struct graph *close_replicator(struct replicator *r, int code)
-{
-    if (code)
-        graph_free(r->to);
-    map_release(&r->push_at);
-    edge_map_release(&r->exchange_at);
-    edge_map_release(&r->initial_at);
-    if (r->towers)
-        towers_release(r->towers);
-    arena_release(&r->arena);
-    return code ? NULL : r->to;
+    return close_replicator(r, failed || name_all(r) ? r->w.err->code : 0, to);
 }
 
 /* ---- the mode that takes less time ----
@@ -173,7 +167,7 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
             if (!candidates[i].why.code &&
                 (!best || candidates[i].r.exchange_ns < best->r.exchange_ns))
                 best = &candidates[i];
-    } while (best && build(&best->r));
+    } while (best && build(&best->r, to));
     if (!best && !err->code)
         error_set(err, candidates[ALLREDUCE].why.code, "%s", candidates[ALLREDUCE].why.text);
     for (int i = 0; i < MODES; i++) {
@@ -183,8 +177,8 @@ static int choose_mode(const struct graph *from, const struct replicate_options 
         else if (best)
             replicate_explain(options, "%-40s %9.3f ms%s", c->mode, c->r.exchange_ns / 1e6,
                               c == best ? "  taken" : "");
-        struct graph *built = close_replicator(&c->r, c == best ? 0 : ERR_DATA);
-        *to = c == best ? built : *to;
+        struct graph *none;
+        close_replicator(&c->r, ERR_DATA, &none); /* the best one is closed */
     }
     return err->code;
 }
@@ -195,8 +189,6 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     struct replicator r;
     if (options->mode == REPLICATE_AUTO)
         return choose_mode(from, options, to, err);
-    if (!open_replicator(&r, from, options, NULL, err))
-        build(&r);
-    *to = close_replicator(&r, err->code);
-    return err->code;
+    return open_replicator(&r, from, options, NULL, err) ? close_replicator(&r, err->code, to)
+                                                         : build(&r, to);
 }

@@ -24,19 +24,19 @@
 void replicate_put(struct replicator *r, struct bucket *bucket, const struct exchange *x,
                    struct bucket_value value)
 {
-    if (r->err->code)
+    if (r->w.err->code)
         return;
-    vec_push_in(&r->arena, &bucket->values, value);
+    vec_push_in(&r->w.arena, &bucket->values, value);
     bucket->is_late |= x && x->is_delayed;
-    bucket->bytes += (int64_t)cost_bytes(graph_output(r->to, value.value), r->options->assume);
+    bucket->bytes += (int64_t)cost_bytes(graph_output(r->w.to, value.value), r->options->assume);
 }
 
 struct edge *replicate_inputs(struct replicator *r, const struct bucket *bucket,
                               struct attr *reductions)
 {
     size_t n = bucket->values.n;
-    struct edge *inputs = arena_array(&r->arena, n + 1, sizeof *inputs);
-    const char **names = arena_array(&r->to->arena, n + 1, sizeof *names);
+    struct edge *inputs = arena_array(&r->w.arena, n + 1, sizeof *inputs);
+    const char **names = arena_array(&r->w.to->arena, n + 1, sizeof *names);
     for (size_t i = 0; i < n; i++) {
         inputs[i] = bucket->values.items[i].value;
         names[i] = bucket->values.items[i].reduction;
@@ -53,23 +53,23 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     bucket->values.n = 0;
     bucket->bytes = bucket->priority = 0;
     bucket->is_late = false;
-    if (!n || r->err->code)
-        return r->err->code;
+    if (!n || r->w.err->code)
+        return r->w.err->code;
     struct attr attrs[3];
     struct edge *inputs = replicate_inputs(r, &full, attrs);
     int n_attrs = 1 + (full.is_initial ? 0 : replicate_schedule_attrs(r, attrs + 1));
     struct edge made = replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, "%s", name);
-    if (r->err->code)
-        return r->err->code;
+    if (r->w.err->code)
+        return r->w.err->code;
     for (size_t i = 0; i < n; i++)
         *full.values.items[i].got = build_slot(made, (int)i);
     /* Gradients of the step before were checked then, and averages are apart from steps. */
     if (!full.is_initial && !full.is_late && !r->options->average)
         replicate_wait_for_checks(r, made);
     if (!full.is_initial && !full.is_whole)
-        vec_push_in(&r->arena, &r->reducers, made.node);
+        vec_push_in(&r->w.arena, &r->reducers, made.node);
     replicate_mark_sent(r, made.node, full.priority);
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* ---- double buffering ----
@@ -119,11 +119,11 @@ static int64_t piece_rows(const struct replicator *r, const struct exchange *x)
      * partitioned is updated otherwise. */
     bool is_taken = false;
     int n_uses = 0;
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         int input = node->op->def->descent.gradient;
         is_taken |= input && edge_equal(node->inputs[input], x->edge) &&
                     has(r, node->id, FACT_UPDATE) &&
-                    !node_attr(graph_node(r->from, node->inputs[0].node), SLICE_WANTED);
+                    !node_attr(graph_node(r->w.from, node->inputs[0].node), SLICE_WANTED);
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int used = node_dependency(node, k).node;
             n_uses += used == x->edge.node || used == x->product->id;
@@ -141,8 +141,8 @@ static void reduce_pieces(struct replicator *r, struct exchange *x, int64_t each
 {
     const struct node *product = x->product;
     int64_t rows = x->output->shape.dims[0];
-    for (int64_t first = 0; first < rows && !r->err->code; first += each) {
-        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld",
+    for (int64_t first = 0; first < rows && !r->w.err->code; first += each) {
+        const char *name = arena_printf(&r->w.to->arena, ALLREDUCE_SCOPE "%s/rows_%lld",
                                         x->node->name, (long long)first);
         const int64_t begin[] = {0, first},
                       size[] = {-1, rows - first < each ? rows - first : each};
@@ -162,7 +162,7 @@ static void reduce_pieces(struct replicator *r, struct exchange *x, int64_t each
         struct bucket bucket = {.priority = priority};
         replicate_put(r, &bucket, x, (struct bucket_value){piece.made, x->reduction, &piece.sum});
         replicate_reduce(r, name, &bucket);
-        vec_push_in(&r->arena, &x->pieces, piece);
+        vec_push_in(&r->w.arena, &x->pieces, piece);
     }
 }
 
@@ -171,18 +171,18 @@ static void reduce_pieces(struct replicator *r, struct exchange *x, int64_t each
 static void wait_for_readers(struct replicator *r, const struct exchange *x,
                              const struct node *update, struct node *copy)
 {
-    const struct node *variable = graph_node(r->from, update->inputs[0].node);
-    graph_each(node, r->from) {
+    const struct node *variable = graph_node(r->w.from, update->inputs[0].node);
+    graph_each(node, r->w.from) {
         bool is_back = false, is_reader = false;
         for (int k = 0; k < node->n_inputs; k++) {
             is_back |= edge_equal(node->inputs[k], x->product->inputs[1]);
-            const struct node *read = graph_node(r->from, node->inputs[k].node);
+            const struct node *read = graph_node(r->w.from, node->inputs[k].node);
             is_reader |= read == variable ||
                          (node_is(read, "Identity") && read->inputs[0].node == variable->id);
         }
         if (is_back && is_reader && !node->n_controls && has(r, node->id, FACT_NEEDED) &&
             !has(r, node->id, FACT_AFTER))
-            graph_add_control(r->to, copy, r->copy[node->id]);
+            graph_add_control(r->w.to, copy, r->copy[node->id]);
     }
 }
 
@@ -193,9 +193,9 @@ bool replicate_is_initializer(const struct replicator *r, const struct node *nod
 }
 
 /* Returns the edge that `reader` gets for an edge of the source. */
-static struct edge reduced_edge(struct replicator *r, const struct node *reader, struct edge edge,
-                                int k)
+static struct edge reduced_edge(void *context, const struct node *reader, struct edge edge, int k)
 {
+    const struct replicator *r = context;
     (void)k;
     const struct exchange *x = replicate_exchange(r, edge);
     int at = replicate_is_initializer(r, reader) ? edge_map_get(&r->initial_at, edge) : -1;
@@ -207,11 +207,11 @@ static struct edge reduced_edge(struct replicator *r, const struct node *reader,
     return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
 }
 
-static struct edge in_piece(struct replicator *r, const struct node *reader, struct edge edge,
-                            int k)
+static struct edge in_piece(void *context, const struct node *reader, struct edge edge, int k)
 {
+    const struct replicator *r = context;
     const struct exchange *x = replicate_exchange(r, edge);
-    return x && x->pieces.n ? x->pieces.items[k].sum : reduced_edge(r, reader, edge, k);
+    return x && x->pieces.n ? x->pieces.items[k].sum : reduced_edge(context, reader, edge, k);
 }
 
 bool replicate_copy_pieces(struct replicator *r, const struct node *node)
@@ -223,15 +223,15 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
         /* The last one has the update's name, and comes after the others. */
         const struct gradient_piece *piece = &x->pieces.items[i];
         const char *name =
-            arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
-        struct node_spec spec = {.name = i + 1 == n ? node->name
-                                                    : rewrite_free_name(r->from, r->to, name),
-                                 .device = replicate_device(r, node, WORKER_DEVICE)};
+            arena_printf(&r->w.to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
+        const struct rewrite_copy spec = {
+            node, i, .name = i + 1 == n ? node->name : rewrite_free_name(r->w.from, r->w.to, name),
+            .device = replicate_device(r, node, WORKER_DEVICE)};
         struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
-        struct node *copy = replicate_add_mapped(r, node, &spec, in_piece, i);
-        graph_set_attr(r->to, copy, &first, r->err);
+        struct node *copy = rewrite_add_mapped(&r->w, &spec, in_piece);
+        graph_set_attr(r->w.to, copy, &first, r->w.err);
         if (i)
-            graph_add_control(r->to, copy, r->copy[node->id]);
+            graph_add_control(r->w.to, copy, r->copy[node->id]);
         else
             wait_for_readers(r, x, node, copy);
         r->copy[node->id] = copy->id;
@@ -258,11 +258,11 @@ enum { IS_WRITTEN = 1, IS_TRAINED = 2 }; /* of a variable, by the entry that tra
 
 int replicate_plan_averages(struct replicator *r)
 {
-    const struct graph *from = r->from;
-    unsigned char *marks = arena_array(&r->arena, from->nodes.n + 1, sizeof *marks);
-    const int *variables = access_variables(from, &r->arena);
+    const struct graph *from = r->w.from;
+    unsigned char *marks = arena_array(&r->w.arena, from->nodes.n + 1, sizeof *marks);
+    const int *variables = access_variables(from, &r->w.arena);
     if (replicate_refuse_leaving_out(r, "goes by all gradients: average=N has none of others"))
-        return r->err->code;
+        return r->w.err->code;
     vec_each(x, &r->exchanges) {
         (*x)->crossing = CROSSES_NOT;
         if ((*x)->is_gradient && (*x)->variable)
@@ -283,7 +283,7 @@ int replicate_plan_averages(struct replicator *r)
         x->is_gradient = marks[node->id] & IS_TRAINED;
         x->steps = r->options->average;
         x->reduction = "mean";
-        vec_push_in(&r->arena, &r->planned, x);
+        vec_push_in(&r->w.arena, &r->planned, x);
     }
     return 0;
 }
@@ -321,7 +321,7 @@ static int end_averages(struct replicator *r)
     const struct edge average[] = {every, {set, CONTROL_SLOT}};
     r->ends.n = 0; /* they belong to no step */
     if (replicate_entry(r, WORKER_AVERAGE, average, 2) || !r->joined.n)
-        return r->err->code;
+        return r->w.err->code;
     int begun = replicate_after(r, "NoOp", WORKER_DEVICE, &r->joined, WORKER_ANCHOR "/set");
     return replicate_entry(r, WORKER_ANCHOR, &(struct edge){begun, CONTROL_SLOT}, 1);
 }
@@ -350,7 +350,7 @@ static void send_whole(struct replicator *r, struct exchange *x)
     replicate_put(r, replicate_bucket(r, x), x,
                   (struct bucket_value){value, x->reduction, &x->got});
     if (x->is_delayed)
-        vec_push_in(&r->arena, &r->buckets->late, x);
+        vec_push_in(&r->w.arena, &r->buckets->late, x);
 }
 
 const struct technique replicate_whole = {
@@ -382,7 +382,7 @@ static void send_around(struct replicator *r, struct buckets *b, struct exchange
 
 static void reduce_gradients(struct replicator *r)
 {
-    struct buckets *b = r->buckets = arena_alloc(&r->arena, sizeof *b);
+    struct buckets *b = r->buckets = arena_alloc(&r->w.arena, sizeof *b);
     b->whole.is_whole = true;
     r->merged = r->reduced = -1;
     vec_each(at, &r->planned) {
@@ -394,10 +394,10 @@ static void reduce_gradients(struct replicator *r)
     }
     if (r->options->delay) {
         node_list controls = VEC_INIT;
-        for (size_t i = 0; i < r->from->nodes.n; i++)
+        for (size_t i = 0; i < r->w.from->nodes.n; i++)
             if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
                 !has(r, (int)i, FACT_AFTER))
-                vec_push_in(&r->arena, &controls, r->copy[i]);
+                vec_push_in(&r->w.arena, &controls, r->copy[i]);
         r->computed =
             replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
     }
@@ -420,7 +420,7 @@ static void reduce_gradients(struct replicator *r)
     }
     flush(r, b);
     for (int keeps = 0; keeps < 2; keeps++)
-        for (size_t i = 0; i < r->planned.n && !r->err->code; i++) {
+        for (size_t i = 0; i < r->planned.n && !r->w.err->code; i++) {
             const struct technique *technique = r->planned.items[i]->technique;
             if (technique && !keeps && technique->take)
                 technique->take(r, r->planned.items[i]);
@@ -451,19 +451,19 @@ static void reduce_gradients(struct replicator *r)
 
 int replicate_allreduce(struct replicator *r)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++)
+    for (size_t i = 0; i < r->w.from->nodes.n; i++)
         r->facts[i] &= ~(unsigned)FACT_WRITER; /* updates are each worker's own */
     replicate_copy_all(r, 0, reduced_edge);
     replicate_sum_rows(r);
     reduce_gradients(r);
     struct bucket initial = {.is_initial = true};
     struct edge last = EDGE_NONE;
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         if (!replicate_is_initializer(r, node))
             continue;
         /* A constant, or a part of one, is the same everywhere. */
         struct edge value = node->inputs[node_attr(node, WORKER_PART_INITIAL) ? 0 : 1];
-        const struct node *source = graph_node(r->from, value.node);
+        const struct node *source = graph_node(r->w.from, value.node);
         if (node_is(source, "Const") || node_attr(source, WORKER_PART_INITIAL))
             continue;
         edge_map_add(&r->initial_at, value, (int)initial.values.n);
@@ -472,5 +472,5 @@ int replicate_allreduce(struct replicator *r)
     }
     replicate_reduce(r, ALLREDUCE_SCOPE "initial", &initial);
     r->initial = last.node;
-    return r->err->code || replicate_copy_all(r, FACT_AFTER, reduced_edge) ? r->err->code : 0;
+    return r->w.err->code || replicate_copy_all(r, FACT_AFTER, reduced_edge) ? r->w.err->code : 0;
 }

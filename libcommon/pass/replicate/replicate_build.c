@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes that replication makes, new or copied from the source. After an error, saved in r->err, new
- * nodes are edges without a node.
+ * Nodes that replication makes, new or copied from the source. After an error, saved in r->w.err,
+ * new nodes are edges without a node.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -23,21 +23,21 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     if (!is_parsed || *asked.job || device_name_parse(&wanted, job, &ignored) ||
         device_name_merge(&asked, &wanted, &ignored))
         return node->device;
-    return device_name_text(&r->to->arena, &asked);
+    return device_name_text(&r->w.to->arena, &asked);
 }
 
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
 {
     va_list args;
-    if (r->err->code)
+    if (r->w.err->code)
         return EDGE_NONE;
     va_start(args, name);
-    spec.name = rewrite_free_name(r->from, r->to, arena_vprintf(&r->to->arena, name, args));
+    spec.name = rewrite_free_name(r->w.from, r->w.to, arena_vprintf(&r->w.to->arena, name, args));
     va_end(args);
     spec.device = spec.device ? spec.device : WORKER_DEVICE;
-    const struct node *node = graph_add(r->to, &spec, r->err);
+    const struct node *node = graph_add(r->w.to, &spec, r->w.err);
     if (node)
-        pass_note(r->options->pass, node->name, spec.device);
+        rewrite_note(&r->w, node->name, spec.device);
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
@@ -56,10 +56,10 @@ struct node_spec replicate_spec_of_two(const char *op, const struct edge inputs[
 
 struct node_spec replicate_beside(struct replicator *r, const char *variable, struct node_spec spec)
 {
-    struct attr *attrs = arena_array(&r->arena, (size_t)spec.n_attrs + 1, sizeof *attrs);
+    struct attr *attrs = arena_array(&r->w.arena, (size_t)spec.n_attrs + 1, sizeof *attrs);
     for (int i = 0; i < spec.n_attrs; i++)
         attrs[i] = spec.attrs[i];
-    attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable);
+    attrs[spec.n_attrs++] = group_attr(&r->w.to->arena, variable);
     spec.attrs = attrs;
     spec.device = SHARD_DEVICE;
     return spec;
@@ -69,75 +69,28 @@ static struct node_spec spec_of_value(struct replicator *r, enum dtype type,
                                       const struct shape *shape, const void *data)
 {
     const struct tensor borrowed = tensor_borrow(type, shape, (void *)data);
-    const struct tensor *value = arena_copy(&r->arena, &borrowed, sizeof borrowed);
+    const struct tensor *value = arena_copy(&r->w.arena, &borrowed, sizeof borrowed);
     const struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(value)}};
-    return replicate_spec("Const", NULL, 0, arena_copy(&r->arena, attrs, sizeof attrs), 2);
+    return replicate_spec("Const", NULL, 0, arena_copy(&r->w.arena, attrs, sizeof attrs), 2);
 }
 
 struct node_spec replicate_spec_of_number(struct replicator *r, enum dtype type, double value)
 {
-    struct tensor number = {.type = type, .data = arena_alloc(&r->arena, sizeof(double))};
+    struct tensor number = {.type = type, .data = arena_alloc(&r->w.arena, sizeof(double))};
     tensor_set_float64(&number, 0, value);
     return spec_of_value(r, type, &SHAPE_SCALAR, number.data);
-}
-
-struct node *replicate_add_copy(struct replicator *r, const struct node *node,
-                                const struct node_spec *differs, const struct edge *inputs)
-{
-    struct node_spec spec = graph_spec_like(node);
-    spec.name = differs->name;
-    spec.inputs = inputs;
-    spec.n_inputs = node->n_inputs;
-    spec.attrs = differs->attrs ? differs->attrs : node->attrs;
-    spec.n_attrs = differs->attrs ? differs->n_attrs : node->n_attrs;
-    spec.device = differs->device;
-    return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
-}
-
-/* A copy that lacked one of its inputs when it was made. */
-struct open_copy {
-    const struct node *node;
-    edge_mapper *map;
-    int copy, k;
-};
-
-struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
-                                  const struct node_spec *differs, edge_mapper *map, int k)
-{
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    bool is_open = false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = map(r, node, node->inputs[i], k);
-        is_open |= !edge_exists(inputs[i]);
-    }
-    struct node *copy = replicate_add_copy(r, node, differs, inputs);
-    for (int i = 0; i < node->n_controls; i++)
-        replicate_wait(r, replicate_out(copy->id),
-                       map(r, node, (struct edge){node->controls[i], CONTROL_SLOT}, k).node);
-    if (is_open)
-        vec_push_in(&r->arena, &r->open, ((struct open_copy){node, map, copy->id, k}));
-    return copy;
-}
-
-void replicate_close(struct replicator *r)
-{
-    vec_each(open, &r->open) {
-        for (int i = 0; i < open->node->n_inputs; i++)
-            graph_node(r->to, open->copy)->inputs[i] =
-                open->map(r, open->node, open->node->inputs[i], open->k);
-    }
 }
 
 void replicate_mark_sent(struct replicator *r, int id, int priority)
 {
     const struct attr wire = {"_wire", attr_type(r->options->wire)};
     const struct attr urgency = {"_priority", attr_int(priority)};
-    struct node *node = r->err->code ? NULL : graph_node(r->to, id);
+    struct node *node = r->w.err->code ? NULL : graph_node(r->w.to, id);
     if (node && r->options->wire != DTYPE_INVALID && node->n_outputs &&
         node->outputs[0].type == FLOAT32)
-        graph_set_attr(r->to, node, &wire, r->err);
-    if (node && priority && !r->err->code)
-        graph_set_attr(r->to, node, &urgency, r->err);
+        graph_set_attr(r->w.to, node, &wire, r->w.err);
+    if (node && priority && !r->w.err->code)
+        graph_set_attr(r->w.to, node, &urgency, r->w.err);
 }
 
 /* ---- edges ---- */
@@ -151,7 +104,7 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
     if (edge.slot == CONTROL_SLOT)
         return (struct edge){r->done, CONTROL_SLOT};
     /* The variable is read after the updates of the step. */
-    const struct node *variable = part_written(r->from, graph_node(r->from, edge.node));
+    const struct node *variable = part_written(r->w.from, graph_node(r->w.from, edge.node));
     struct edge ref = {r->copy[variable->id], 0};
     struct node_spec spec = replicate_spec("Identity", &ref, 1, NULL, 0);
     spec.controls = &r->done;
@@ -175,21 +128,21 @@ int replicate_after(struct replicator *r, const char *op, const char *device,
 struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge made)
 {
     if (edge_exists(made))
-        vec_push_in(&r->arena, nodes, made.node);
+        vec_push_in(&r->w.arena, nodes, made.node);
     return made;
 }
 
 void replicate_wait(struct replicator *r, struct edge what, int before)
 {
-    if (!r->err->code && edge_exists(what) && before >= 0)
-        graph_add_control(r->to, graph_node(r->to, what.node), before);
+    if (!r->w.err->code && edge_exists(what) && before >= 0)
+        graph_add_control(r->w.to, graph_node(r->w.to, what.node), before);
 }
 
 int replicate_entry(struct replicator *r, const char *name, const struct edge *edges, int n)
 {
-    if (!r->err->code)
-        graph_add_entry(r->to, name, edges, n);
-    return r->err->code;
+    if (!r->w.err->code)
+        graph_add_entry(r->w.to, name, edges, n);
+    return r->w.err->code;
 }
 
 void replicate_wait_for_checks(struct replicator *r, struct edge what)
@@ -217,7 +170,7 @@ struct edge replicate_local(struct replicator *r, const char *name, enum dtype t
 
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix)
 {
-    return arena_printf(&r->to->arena, "%s/%s", name, suffix);
+    return arena_printf(&r->w.to->arena, "%s/%s", name, suffix);
 }
 
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n)
@@ -253,7 +206,7 @@ const char *replicate_gradient_of(const struct node *node)
 const struct node *replicate_variable_of(const struct replicator *r, const struct node *node)
 {
     const char *name = replicate_gradient_of(node);
-    return name ? graph_find(r->from, name) : NULL;
+    return name ? graph_find(r->w.from, name) : NULL;
 }
 
 const char *replicate_role(const struct node *node)
@@ -277,27 +230,25 @@ const char *replicate_reduction(const struct node *node, enum dtype type)
 bool replicate_is_read(const struct replicator *r, const struct node *node)
 {
     return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
-           part_is_variable(r->from, node->inputs[0]);
+           part_is_variable(r->w.from, node->inputs[0]);
 }
 
-int replicate_copy_all(struct replicator *r, unsigned after, edge_mapper *map)
+int replicate_copy_all(struct replicator *r, unsigned after, rewrite_map *map)
 {
-    graph_each_ordered(node, r->from, r->order) {
+    graph_each_ordered(node, r->w.from, r->w.order) {
         bool pushes = replicate_pushes(r), is_there = !pushes || has(r, node->id, FACT_KEPT);
         if (!is_there || (r->facts[node->id] & FACT_AFTER) != after ||
             replicate_copy_pieces(r, node))
             continue;
         bool by_shards = pushes && has(r, node->id, FACT_SHARD | FACT_INITIAL);
-        const struct node_spec spec = {
-            .name = node->name,
+        const struct rewrite_copy copy = {
+            node, -1,
             .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
-        r->copy[node->id] = replicate_add_mapped(r, node, &spec, map, 0)->id;
+        r->copy[node->id] = rewrite_add_mapped(&r->w, &copy, map)->id;
         if (by_shards && (replicate_is_read(r, node) || replicate_is_lookup(r, node)))
             replicate_mark_sent(r, r->copy[node->id], r->priority[node->id]);
     }
-    if (after)
-        replicate_close(r);
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* ---- gradients of some rows ----
@@ -318,10 +269,10 @@ static struct exchange *with_role(const struct push *push, const char *role, int
 /* Returns whether the numbers are known to be distinct. */
 static bool is_distinct(const struct replicator *r, struct edge numbers)
 {
-    const struct node *node = graph_node(r->from, numbers.node);
+    const struct node *node = graph_node(r->w.from, numbers.node);
     while (node->n_inputs == 1 && node->op->def->identity.when == SAME_ALWAYS) {
         numbers = node->inputs[0];
-        node = graph_node(r->from, numbers.node);
+        node = graph_node(r->w.from, numbers.node);
     }
     return node_rows(node) == ROWS_DISTINCT && numbers.slot == 0;
 }
@@ -346,7 +297,7 @@ int replicate_sum_rows(struct replicator *r)
                 replicate_node(r, "UnsortedSegmentSum", inputs, 3, NULL, 0, "%s/sum", name);
         }
     }
-    return r->err->code;
+    return r->w.err->code;
 }
 
 struct edge replicate_crossing(struct replicator *r, const struct exchange *x)

@@ -75,18 +75,6 @@ static inline struct edge replicate_out(int node)
 /* Adds the node to a list, if it exists, and returns it. */
 struct edge replicate_also(struct replicator *r, node_list *nodes, struct edge made);
 
-/* Adds a copy of `node` with the name, device and attributes (NULL: the node's) of `differs`. */
-struct node *replicate_add_copy(struct replicator *r, const struct node *node,
-                                const struct node_spec *differs, const struct edge *inputs);
-/* Returns what stands for an edge of the source, or for a node that `reader` waits for
- * (CONTROL_SLOT), in the k-th copy; EDGE_NONE: nothing, or nothing yet. */
-typedef struct edge edge_mapper(struct replicator *r, const struct node *reader, struct edge edge,
-                                int k);
-/* Adds the k-th copy, with mapped inputs and controls. Inputs that do not exist yet, of back edges,
- * are mapped again by replicate_close. */
-struct node *replicate_add_mapped(struct replicator *r, const struct node *node,
-                                  const struct node_spec *differs, edge_mapper *map, int k);
-void replicate_close(struct replicator *r);
 /* Returns the device that the script asked for, or the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 /* Makes values sent from a node of `to` cross in 16 bits, if that is asked for, and with a

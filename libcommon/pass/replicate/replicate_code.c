@@ -183,7 +183,7 @@ int replicate_exchange_codes(struct replicator *r)
         replicate_settle(r, x);
     }
     all->n = 0;
-    return r->err->code;
+    return r->w.err->code;
 }
 
 static void keep_lost(struct replicator *r, const struct exchange *x,
@@ -201,9 +201,9 @@ static void keep_lost(struct replicator *r, const struct exchange *x,
 static struct edge or_nothing(struct replicator *r, const char *name, struct edge value,
                               int without)
 {
-    if (r->err->code)
+    if (r->w.err->code)
         return EDGE_NONE;
-    const struct node_output *output = graph_output(r->to, value);
+    const struct node_output *output = graph_output(r->w.to, value);
     struct shape none = output->shape;
     none.dims[0] = 0;
     struct edge nothing = replicate_zeros(r, name, output->type, &none);
@@ -244,14 +244,14 @@ static void send_code(struct replicator *r, struct exchange *x)
                                                  {"bits", attr_int(options->bits)},
                                                  {"threshold", attr_float(options->threshold)},
                                                  {"keep", attr_int(kept_of(r, group))}}};
-    struct coded_gradient *coded = x->coded = arena_copy(&r->arena, &new, sizeof new);
+    struct coded_gradient *coded = x->coded = arena_copy(&r->w.arena, &new, sizeof new);
     coded->own.first = replicate_number(r, INT64, 0, "%s/first", name);
     struct edge code = coded->own.code =
         replicate_quantize(r, x, replicate_text(r, name, "code"), &coded->own);
     if (x->push)
-        vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
+        vec_push_in(&r->w.arena, &r->own->states, ((struct own_state){x, residual, EDGE_NONE}));
     else
-        vec_push_in(&r->arena, &r->buckets->coded, x);
+        vec_push_in(&r->w.arena, &r->buckets->coded, x);
     if (warms_up && x->push) {
         code = or_nothing(r, replicate_text(r, name, "code/none"), code, 0);
         whole = or_nothing(r, replicate_text(r, name, "uncoded/none"), whole, 1);

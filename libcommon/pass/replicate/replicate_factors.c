@@ -97,7 +97,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
 /* One variable keeps the rows of some steps. */
 static bool can_keep(const struct replicator *r, struct edge factor)
 {
-    const struct shape *shape = &graph_output(r->from, factor)->shape;
+    const struct shape *shape = &graph_output(r->w.from, factor)->shape;
     return r->steps < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
 }
 
@@ -113,10 +113,10 @@ static const char *refuse(const struct replicator *r, struct exchange *x)
         return "it is no gradient";
     if (x->is_of_rows)
         return "it is of some rows of a table";
-    const struct node *made = graph_node(r->from, x->node->inputs[0].node);
+    const struct node *made = graph_node(r->w.from, x->node->inputs[0].node);
     if (!rule_is_product(made->op))
         return "it is no product of two matrices";
-    if (!sums_rows(r->from, made))
+    if (!sums_rows(r->w.from, made))
         return "its factors have no row for each of the batch";
     if (!can_keep(r, made->inputs[0]) || !can_keep(r, made->inputs[1]))
         return "how long its factors' rows are is not known";
@@ -173,18 +173,19 @@ static void take_factors(struct replicator *r, struct exchange *x)
     const struct node *product = x->product;
     const char *name = replicate_text(r, x->node->name, "product");
     if (!variable)
-        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
-    struct node_spec spec = {
-        .name = rewrite_free_name(r->from, r->to, name),
-        .device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE)};
+        name = arena_printf(&r->w.to->arena, ALLREDUCE_SCOPE "%s", x->node->name);
+    struct node_spec spec = graph_spec_like(product);
+    spec.name = rewrite_free_name(r->w.from, r->w.to, name);
+    spec.inputs = x->factors;
+    spec.n_inputs = 2;
+    spec.device = replicate_device(r, product, variable ? SHARD_DEVICE : WORKER_DEVICE);
     /* Attributes are the product's, with the group of the variable, if there is one. */
-    const struct copy_rules rules = {.from = r->from, .to = r->to};
     struct attr group[] = {{.name = NULL}, {.name = NULL}};
     if (variable)
-        group[0] = group_attr(&r->to->arena, variable);
-    spec.attrs = copy_attrs(&rules, product, 0, group, &spec.n_attrs);
-    const struct node *made = replicate_add_copy(r, product, &spec, x->factors);
-    pass_note(r->options->pass, made->name, made->device);
+        group[0] = group_attr(&r->w.to->arena, variable);
+    spec.attrs = copy_attrs(&r->w.rules, product, -1, group, &spec.n_attrs);
+    const struct node *made = graph_add_trusted(r->w.to, &spec, product->outputs, 1);
+    rewrite_note(&r->w, made->name, made->device);
     x->got = replicate_out(made->id);
 }
 

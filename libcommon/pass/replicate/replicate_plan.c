@@ -32,7 +32,7 @@ void replicate_explain(const struct replicate_options *options, const char *form
 
 double replicate_bytes(const struct replicator *r, struct edge edge)
 {
-    struct node_output output = *graph_output(r->from, edge);
+    struct node_output output = *graph_output(r->w.from, edge);
     if (output.type == FLOAT32 && r->options->wire != DTYPE_INVALID)
         output.type = r->options->wire;
     return cost_bytes(&output, r->options->assume);
@@ -43,20 +43,20 @@ int replicate_find_rates(struct replicator *r)
     const struct device_name worker = {.job = "worker", .type = "CPU"};
     const struct device_facts facts =
         cost_facts(&worker, r->options->cluster, r->options->measured);
-    double *weights = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *weights);
-    const struct cost_sample sample = {.graph = r->from,
+    double *weights = arena_array(&r->w.arena, r->w.from->nodes.n + 1, sizeof *weights);
+    const struct cost_sample sample = {.graph = r->w.from,
                                        .measured = r->options->measured,
                                        .weights = weights,
                                        .assume = r->options->assume,
                                        .has_untyped = true};
-    if (!cost_weights(r->from, weights, r->err))
+    if (!cost_weights(r->w.from, weights, r->w.err))
         r->rates = cost_scaled_rates(&sample, "CPU", &facts);
-    return r->err->code;
+    return r->w.err->code;
 }
 
 double replicate_node_ns(const struct replicator *r, const struct node *node)
 {
-    const struct cost_query query = {node, r->from, r->options->assume};
+    const struct cost_query query = {node, r->w.from, r->options->assume};
     double ns;
     if (costs_find(r->options->measured, node, "CPU", &ns))
         return ns;
@@ -117,15 +117,15 @@ static int choose_schedule(struct replicator *r)
     r->schedule = options->schedule;
 
     if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
-        return error_set(r->err, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
+        return error_set(r->w.err, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
     if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
-        return error_set(r->err, ERR_USAGE,
+        return error_set(r->w.err, ERR_USAGE,
                          "schedule=two-level goes by the workers' hosts: give the cluster, -c");
     if (options->schedule != SCHEDULE_DIRECT && n > SCHEDULE_MEMBERS_MAX)
-        return error_set(r->err, ERR_USAGE, "schedule=%s is for at most %d workers, not %d",
+        return error_set(r->w.err, ERR_USAGE, "schedule=%s is for at most %d workers, not %d",
                          schedule_name(options->schedule), SCHEDULE_MEMBERS_MAX, n);
     if (options->schedules && n < 1)
-        return error_set(r->err, ERR_USAGE,
+        return error_set(r->w.err, ERR_USAGE,
                          "schedule=auto depends on the number of workers: give -c or --workers");
 
     if (n < 1 || options->by_device || options->by_servers ||
@@ -133,7 +133,7 @@ static int choose_schedule(struct replicator *r)
         return 0;
     /* Total of all gradients that the schedule sums. */
     double bytes = 0;
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         struct edge edge = {node->id, 0};
         if (!node_attr(node, "_gradient") || *replicate_role(node))
             continue;
@@ -172,7 +172,7 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
     attrs[0] = (struct attr){"schedule", attr_string(name)};
     if (r->schedule != SCHEDULE_TWO_LEVEL)
         return 1;
-    int64_t *hosts = arena_array(&r->arena, (size_t)n + 1, sizeof *hosts);
+    int64_t *hosts = arena_array(&r->w.arena, (size_t)n + 1, sizeof *hosts);
     for (int i = 0; i < n; i++) {
         const struct cluster_task *task = cluster_find(cluster, "worker", i);
         hosts[i] = task ? task->host : -1 - i; /* an unknown host counts as a separate one */
@@ -188,7 +188,7 @@ static void find_ways(struct replicator *r)
     const struct cluster *cluster = r->options->cluster;
     int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
     int shards = count_shards(r);
-    struct exchange_ways *ways = r->ways = arena_alloc(&r->arena, sizeof *ways);
+    struct exchange_ways *ways = r->ways = arena_alloc(&r->w.arena, sizeof *ways);
     ways->n = n;
     if (replicate_pushes(r)) {
         const struct cost_shards cost = cost_shards(n, shards, cluster);
@@ -353,8 +353,8 @@ static int by_time(const void *a, const void *b)
 static void plan_by_time(struct replicator *r)
 {
     /* By node: the earliest time at which its values exist. */
-    double *times = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *times);
-    graph_each_ordered(node, r->from, r->order) {
+    double *times = arena_array(&r->w.arena, r->w.from->nodes.n + 1, sizeof *times);
+    graph_each_ordered(node, r->w.from, r->w.order) {
         double begin = 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++)
             begin = fmax(begin, times[node_dependency(node, k).node]);
@@ -365,7 +365,7 @@ static void plan_by_time(struct replicator *r)
                 continue;
             x->known_ns = times[node->id];
             x->place = (int)r->planned.n;
-            vec_push_in(&r->arena, &r->planned, x);
+            vec_push_in(&r->w.arena, &r->planned, x);
         }
     }
     /* The numbers of rows are of no use, and so no more urgent, before the rows are known. */
@@ -385,28 +385,28 @@ int replicate_plan(struct replicator *r)
     bool pushes = replicate_pushes(r);
     if (!pushes && (options->accumulate > 1 || options->wire != DTYPE_INVALID))
         return error_set(
-            r->err, ERR_USAGE, "--%s is for what is pushed to shards; with --mode %s %s",
+            r->w.err, ERR_USAGE, "--%s is for what is pushed to shards; with --mode %s %s",
             options->accumulate > 1 ? "accumulate" : "compress", replicate_mode_name(options),
             options->by_servers ? "nothing is" : "there are none");
     if (options->factors == FACTORS_AUTO && replicate_workers(options) < 1)
-        return error_set(r->err, ERR_USAGE,
+        return error_set(r->w.err, ERR_USAGE,
                          "factors=auto depends on the number of workers: give -c or --workers");
     if (replicate_find(r) || (!pushes && choose_schedule(r)))
-        return r->err->code;
+        return r->w.err->code;
     find_ways(r);
     if (options->average && replicate_plan_averages(r))
-        return r->err->code;
+        return r->w.err->code;
     if (!pushes && !options->average)
         plan_by_time(r);
     vec_each(push, &r->pushes) {
         for (size_t k = 0; pushes && k < push->exchanges.n; k++)
-            vec_push_in(&r->arena, &r->planned, push->exchanges.items[k]);
+            vec_push_in(&r->w.arena, &r->planned, push->exchanges.items[k]);
     }
     choose_all(r);
     if (pushes)
         return replicate_check_sums(r);
     /* Nodes after a reduction or an initializer are copied late. */
-    graph_each_ordered(node, r->from, r->order) {
+    graph_each_ordered(node, r->w.from, r->w.order) {
         bool late = replicate_is_initializer(r, node);
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             struct edge edge = node_dependency(node, k);

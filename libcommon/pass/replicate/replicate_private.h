@@ -101,17 +101,15 @@ struct push {
 struct towers;  /* replicate_tower.c */
 struct buckets; /* pass/replicate/replicate_plan.h */
 struct replicator {
-    const struct graph *from;
+    struct rewrite w;
     const struct replicate_options *options;
     const char *mode;          /* name, if several are compared; else NULL */
     const struct entry *entry; /* that trains */
-    struct graph *to;
-    int *order;
-    unsigned *facts;     /* by node */
-    int *interval;       /* by node of the update: steps between rounds that have it */
-    int *copy, *updated; /* by node: its versions in `to`, or -1 */
-    int *priority;       /* by node that has, or passes on, a variable: 1 for the one that a step
-                          * uses first, and so on; 0: the others, and those that no step uses */
+    unsigned *facts;           /* by node */
+    int *interval;             /* by node of the update: steps between rounds that have it */
+    int *copy, *updated;       /* by node: its versions in `to`, or -1 */
+    int *priority; /* by node that has, or passes on, a variable: 1 for the one that a step
+                    * uses first, and so on; 0: the others, and those that no step uses */
     VEC(struct push) pushes;
     struct map push_at; /* by variable: place in that list */
     VEC(int) checks;    /* nodes that exchanges wait for */
@@ -119,7 +117,6 @@ struct replicator {
     struct edge_map exchange_at;           /* by edge of the source: index in `exchanges` */
     exchange_list planned;                 /* in the order of crossing */
     double exchange_ns;                    /* total of a step */
-    VEC(struct open_copy) open;            /* copies that lacked an input when they were made */
     int join, leave, round, version, done; /* nodes of `to` */
     int steps;                             /* between two pushes to the clock */
     struct push *steady;                   /* if some gradients are pushed less often: one that is
@@ -141,8 +138,6 @@ struct replicator {
     node_list ends;        /* nodes that a step ends with */
     node_list inits;       /* nodes that the entry init also runs */
     struct towers *towers; /* in-graph replication; NULL: another kind */
-    struct arena arena;
-    struct error *err;
 };
 
 static inline bool has(const struct replicator *r, int node, unsigned facts)
@@ -181,7 +176,7 @@ bool replicate_may_leave_out(const struct replicator *r);
 int replicate_refuse_leaving_out(struct replicator *r, const char *why); /* then */
 
 /* Copies the nodes outside of the update: those that come after updates (FACT_AFTER), or others. */
-int replicate_copy_all(struct replicator *r, unsigned after, edge_mapper *map);
+int replicate_copy_all(struct replicator *r, unsigned after, rewrite_map *map);
 
 /* Sums rows that a gradient has more than once; returns the edge of the value that is to cross. */
 int replicate_sum_rows(struct replicator *r);
@@ -195,6 +190,5 @@ int replicate_towers(struct replicator *r);
 /* Returns the edge of the result that stands for an edge of the source; on failure the replicator's
  * error is set. */
 struct edge towers_whole(struct towers *t, struct edge edge);
-void towers_release(struct towers *t);
 
 #endif

@@ -26,8 +26,8 @@
 static struct node_spec declared(struct replicator *r, struct node_spec spec,
                                  const struct attr *attrs, int n)
 {
-    const struct op *op = registry_find(r->to->registry, spec.op);
-    struct attr *own = arena_array(&r->arena, (size_t)n, sizeof *own);
+    const struct op *op = registry_find(r->w.to->registry, spec.op);
+    struct attr *own = arena_array(&r->w.arena, (size_t)n, sizeof *own);
     spec.attrs = own;
     for (int i = 0; i < n; i++)
         if (op_find_attr(op, attrs[i].name) >= 0)
@@ -47,10 +47,10 @@ static bool has_states(const struct replicator *r)
 static int add_to_clock(struct replicator *r, const char *name, struct node_spec spec)
 {
     /* The driver of tiles, whose graph is the source, drives the rounds within its steps. */
-    bool drives = r->to == r->from;
+    bool drives = r->w.to == r->w.from;
     const struct attr attrs[] = {
         {"clock", attr_string(r->entry->name)},
-        {"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))},
+        {"policy", attr_string(arena_strdup(&r->w.to->arena, r->options->policy))},
         {"workers", attr_int(r->options->workers)},
         {"timeout", attr_float(r->options->timeout)},
         {"keeps", attr_bool(has_states(r))},
@@ -85,7 +85,7 @@ static int count_steps(struct replicator *r)
         r->own->fires = add_due(r, WORKER_PUSHES, next, r->steps);
     replicate_assign(r, &r->joined, count, zero, "clock/count/join");
     replicate_assign(r, &r->ends, count, next, "clock/count/Assign");
-    return r->err->code;
+    return r->w.err->code;
 }
 
 static struct due *find_due(struct replicator *r, int steps)
@@ -98,8 +98,8 @@ static struct due *find_due(struct replicator *r, int steps)
 
 static int add_dues(struct replicator *r)
 {
-    if (!r->steady || r->err->code)
-        return r->err->code;
+    if (!r->steady || r->w.err->code)
+        return r->w.err->code;
     /* Pushes to the clock are counted from the worker's first step. */
     r->own->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
     struct edge steps = replicate_number(r, INT64, r->steps, "clock/pushed/steps");
@@ -111,18 +111,18 @@ static int add_dues(struct replicator *r)
     vec_each(push, &r->pushes) {
         if (replicate_is_steady(r, push) || find_due(r, push->steps))
             continue;
-        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", push->steps);
+        const char *name = arena_printf(&r->w.to->arena, "clock/pushes/%d", push->steps);
         struct edge due = add_due(r, name, r->own->pushed, push->steps / r->steps);
-        vec_push_in(&r->arena, &r->own->dues, ((struct due){push->steps, due, EDGE_NONE}));
+        vec_push_in(&r->w.arena, &r->own->dues, ((struct due){push->steps, due, EDGE_NONE}));
     }
-    return r->err->code;
+    return r->w.err->code;
 }
 
 struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 {
-    if (!edge_exists(r->own->fires) || r->err->code)
+    if (!edge_exists(r->own->fires) || r->w.err->code)
         return flag;
-    return replicate_when(r, flag, r->own->fires, "%s/push", graph_node(r->to, flag.node)->name);
+    return replicate_when(r, flag, r->own->fires, "%s/push", graph_node(r->w.to, flag.node)->name);
 }
 
 /* ---- sums over steps ---- */
@@ -147,7 +147,7 @@ int replicate_check_sums(struct replicator *r)
         if (x->steps < 2 || !x->is_gradient || x->crossing == CROSSES_BY_FACTORS ||
             (!x->is_of_rows && shape_is_known(shape_of_sum(x))))
             continue;
-        return error_set(r->err, ERR_DATA,
+        return error_set(r->w.err, ERR_DATA,
                          x->is_of_rows
                              ? "%s: is a gradient of some rows, of which there is no sum over steps"
                              : "%s: its shape must be known to be summed over steps",
@@ -199,7 +199,7 @@ struct edge replicate_pushed(struct replicator *r, struct exchange *x)
      * interval. */
     const char *name = replicate_text(r, x->node->name, "held");
     struct step_sum sum = sum_steps(r, name, x, value, find_due(r, x->push->steps)->due);
-    vec_push_in(&r->arena, &r->own->states, ((struct own_state){x, sum.variable, sum.rest}));
+    vec_push_in(&r->w.arena, &r->own->states, ((struct own_state){x, sum.variable, sum.rest}));
     replicate_assign(r, &r->own->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
 }
@@ -223,7 +223,7 @@ struct edge replicate_factor(struct replicator *r, const struct exchange *x, int
         return value;
     /* The rows of some steps, concatenated; after a push the worker begins with none. */
     const char *name = replicate_text(r, x->push->variable, names[i]);
-    const struct node_output *rows = graph_output(r->from, x->product->inputs[i]);
+    const struct node_output *rows = graph_output(r->w.from, x->product->inputs[i]);
     const struct shape none = shape_matrix(0, rows->shape.dims[1]);
     const struct shape any = shape_matrix(-1, rows->shape.dims[1]);
     struct edge kept = replicate_local(r, name, rows->type, &any);
@@ -242,14 +242,14 @@ struct edge replicate_factor(struct replicator *r, const struct exchange *x, int
 /* ---- variables fetched every so often ---- */
 
 /* Returns the edge that a worker's node reads for an edge of the source. */
-static struct edge read_edge(struct replicator *r, const struct node *reader, struct edge edge,
-                             int k)
+static struct edge read_edge(void *context, const struct node *reader, struct edge edge, int k)
 {
+    struct replicator *r = context;
     (void)k;
     /* The edge may be a variable's value, on a shard. */
-    const struct node *node = graph_node(r->from, edge.node);
+    const struct node *node = graph_node(r->w.from, edge.node);
     if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
-        node = graph_node(r->from, node->inputs[0].node);
+        node = graph_node(r->w.from, node->inputs[0].node);
     const struct node *variable = edge.slot == 0 && node_is(node, "Variable") ? node : NULL;
     if (!edge_exists(r->own->fetches) || !variable || has(r, reader->id, FACT_SHARD | FACT_INITIAL))
         return replicate_edge(r, edge);
@@ -268,17 +268,17 @@ static struct edge read_edge(struct replicator *r, const struct node *reader, st
     struct edge used =
         replicate_op(r, "Merge", build_slot(kept, 0), build_slot(fetched, 1), "%s/used", name);
     replicate_assign(r, &r->joined, copy, shared, "%s/join", name);
-    vec_push_in(&r->arena, &r->own->locals, ((struct local_copy){variable, copy, used}));
+    vec_push_in(&r->w.arena, &r->own->locals, ((struct local_copy){variable, copy, used}));
     return used;
 }
 
 /* After a step the copy is the value that was used, minus the step's own change. */
 static int keep_locals(struct replicator *r)
 {
-    for (size_t i = 0; i < r->own->locals.n && !r->err->code; i++) {
+    for (size_t i = 0; i < r->own->locals.n && !r->w.err->code; i++) {
         struct local_copy local = r->own->locals.items[i];
         const struct node *gradient = NULL, *descent = NULL;
-        graph_each(node, r->from) {
+        graph_each(node, r->w.from) {
             if (!gradient && replicate_variable_of(r, node) == local.variable)
                 gradient = node;
             if (!descent && has(r, node->id, FACT_WRITER) && node->op->def->descent.is_plain &&
@@ -289,7 +289,7 @@ static int keep_locals(struct replicator *r)
         double rate = r->options->rate;
         if (rate < 0 && descent) {
             struct edge input = descent->inputs[descent->op->def->descent.rate];
-            const struct tensor *value = graph_constant(r->from, input);
+            const struct tensor *value = graph_constant(r->w.from, input);
             rate = value && tensor_count(value) == 1 ? tensor_get_float64(value, 0) : 0;
         }
         const char *name = replicate_text(r, local.variable->name, "local");
@@ -297,7 +297,7 @@ static int keep_locals(struct replicator *r)
         if (rate > 0 && gradient) {
             if (replicate_refuse_leaving_out(
                     r, "steps of a worker's own cannot: give downpour rate=0"))
-                return r->err->code;
+                return r->w.err->code;
             struct edge factor =
                 replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);
             struct edge change =
@@ -307,7 +307,7 @@ static int keep_locals(struct replicator *r)
         }
         replicate_assign(r, &r->ends, local.copy, next, "%s/Assign", name);
     }
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* ---- a worker's private state ----
@@ -325,7 +325,7 @@ static int keep_locals(struct replicator *r)
 
 static const struct node *state_variable(const struct replicator *r, const struct own_state *state)
 {
-    return graph_node(r->to, state->variable.node);
+    return graph_node(r->w.to, state->variable.node);
 }
 
 /* Adds a node that names the state, after the node `after` (-1: at once): of the journal with the
@@ -407,9 +407,9 @@ static void begin_state(struct replicator *r, const struct own_state *state, int
 
 static int keep_states(struct replicator *r, int push)
 {
-    struct edge *tokens = arena_array(&r->arena, r->own->states.n + 1, sizeof *tokens);
+    struct edge *tokens = arena_array(&r->w.arena, r->own->states.n + 1, sizeof *tokens);
     int shards = r->join, journal = -1;
-    if (!r->err->code && graph_node(r->to, r->join)->n_inputs) {
+    if (!r->w.err->code && graph_node(r->w.to, r->join)->n_inputs) {
         /* `journal` is dead unless a joining worker begins with its journal, `shards` if it does.
          */
         const struct edge own = {r->join, 4}, joined[] = {{r->join, 2}, {r->join, 1}, own};
@@ -423,14 +423,14 @@ static int keep_states(struct replicator *r, int push)
         replicate_also(r, &r->joined, begin);
         journal = yes.node;
     }
-    for (size_t i = 0; i < r->own->states.n && !r->err->code; i++) {
+    for (size_t i = 0; i < r->own->states.n && !r->w.err->code; i++) {
         const struct own_state *state = &r->own->states.items[i];
         begin_state(r, state, shards, journal);
         tokens[i] = add_of(r, state, "WorkerValueGive", "given", state->variable, -1);
         replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
-    if (!r->own->states.n || r->err->code)
-        return r->err->code;
+    if (!r->own->states.n || r->w.err->code)
+        return r->w.err->code;
     /* Tells whether the clock asks for states: after a push, or when the worker joins. */
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
     struct edge asked = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
@@ -482,7 +482,7 @@ static int add_push(struct replicator *r, struct push *push)
     }
     struct attr unused;
     struct edge *edges = replicate_inputs(r, &push->sent, &unused);
-    const struct node *variable = graph_find(r->from, push->variable);
+    const struct node *variable = graph_find(r->w.from, push->variable);
     int n = (int)push->sent.values.n;
     for (int j = 0; j < n; j++)
         replicate_mark_sent(r, edges[j].node, variable ? r->priority[variable->id] : 0);
@@ -491,7 +491,7 @@ static int add_push(struct replicator *r, struct push *push)
     push->token =
         replicate_add(r, replicate_beside(r, push->variable, spec), "%s/push", push->variable);
     replicate_wait_for_checks(r, push->token); /* the update waits for its own nodes */
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* The step's push waits for those of its gradients. It takes the token of the first; the others are
@@ -500,11 +500,11 @@ static int add_pushes(struct replicator *r)
 {
     node_list waits = VEC_INIT;
     if (replicate_sum_rows(r) || add_join(r) || add_dues(r))
-        return r->err->code;
+        return r->w.err->code;
     struct edge inputs[2] = {replicate_out(r->version), EDGE_NONE};
     vec_each(push, &r->pushes) {
         if (add_push(r, push))
-            return r->err->code;
+            return r->w.err->code;
         if (!replicate_is_steady(r, push))
             continue;
         if (edge_exists(inputs[1]))
@@ -517,8 +517,8 @@ static int add_pushes(struct replicator *r)
     spec.n_controls = (int)waits.n;
     struct edge push = {add_to_clock(r, "clock/push", spec), 0};
     replicate_assign(r, &r->ends, replicate_out(r->version), push, "clock/push/version");
-    if (r->err->code || keep_locals(r))
-        return r->err->code;
+    if (r->w.err->code || keep_locals(r))
+        return r->w.err->code;
     if (r->steady) {
         /* The clock's push waits for all that is staged, and sums are kept until the clock has
          * replied. */
@@ -534,7 +534,7 @@ static int add_pushes(struct replicator *r)
                          "clock/pushed/Assign");
         vec_each(held, &r->own->held) {
             replicate_wait(r, replicate_out(*held), push.node);
-            vec_push_in(&r->arena, &r->ends, *held);
+            vec_push_in(&r->w.arena, &r->ends, *held);
         }
     }
     vec_each(x, &r->planned) {
@@ -542,10 +542,10 @@ static int add_pushes(struct replicator *r)
             (*x)->technique->keep(r, *x, build_slot(push, 1));
     }
     if (keep_states(r, push.node))
-        return r->err->code;
+        return r->w.err->code;
     /* Also runs in steps that do not push, where a NoOp would be dead. */
     r->done = replicate_after(r, "ControlTrigger", WORKER_DEVICE, &r->ends, "clock/done");
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* ---- the update ---- */
@@ -556,10 +556,10 @@ static int add_take(struct replicator *r, struct push *push)
     int n = (int)push->sent.values.n;
     struct attr attrs[4] = {{"aggregator", attr_string(push->variable)}};
     const struct edge *sent = replicate_inputs(r, &push->sent, &attrs[1]);
-    enum dtype *types = arena_array(&r->to->arena, (size_t)n + 1, sizeof *types);
-    struct shape *shapes = arena_array(&r->to->arena, (size_t)n + 1, sizeof *shapes);
+    enum dtype *types = arena_array(&r->w.to->arena, (size_t)n + 1, sizeof *types);
+    struct shape *shapes = arena_array(&r->w.to->arena, (size_t)n + 1, sizeof *shapes);
     for (int j = 0; j < n; j++) {
-        const struct node_output *output = graph_output(r->to, sent[j]);
+        const struct node_output *output = graph_output(r->w.to, sent[j]);
         types[j] = output->type;
         shapes[j] = output->shape;
         if (strstr(attrs[1].value.strings[j], "rows") && shapes[j].rank > 0)
@@ -581,10 +581,10 @@ static int add_take(struct replicator *r, struct push *push)
     for (int j = 0; j < n; j++)
         *push->sent.values.items[j].got = build_slot(take, j);
     vec_each(x, &push->exchanges) {
-        if ((*x)->technique->take && !r->err->code)
+        if ((*x)->technique->take && !r->w.err->code)
             (*x)->technique->take(r, *x);
     }
-    return r->err->code;
+    return r->w.err->code;
 }
 
 /* If the node has two versions, the update's has a name of its own. */
@@ -593,22 +593,21 @@ static const char *update_name(struct replicator *r, const struct node *node)
     if (!has(r, node->id, FACT_KEPT))
         return node->name;
     return r->updated[node->id] >= 0
-               ? graph_node(r->to, r->updated[node->id])->name
-               : rewrite_free_name(r->from, r->to, replicate_text(r, node->name, "update"));
+               ? graph_node(r->w.to, r->updated[node->id])->name
+               : rewrite_free_name(r->w.from, r->w.to, replicate_text(r, node->name, "update"));
 }
 
 /* The update's node is grouped with the update's version of its leader. */
 static const char *leader_in_update(void *context, const struct node *leader, int k)
 {
     struct replicator *r = context;
-    (void)k;
-    return has(r, leader->id, FACT_UPDATE) ? update_name(r, leader) : leader->name;
+    return k >= 0 && has(r, leader->id, FACT_UPDATE) ? update_name(r, leader) : leader->name;
 }
 
 /* Controls are added by wait_in_update. */
-static struct edge in_update(struct replicator *r, const struct node *reader, struct edge edge,
-                             int k)
+static struct edge in_update(void *context, const struct node *reader, struct edge edge, int k)
 {
+    const struct replicator *r = context;
     const struct exchange *x = replicate_exchange(r, edge);
     (void)reader, (void)k;
     if (edge.slot == CONTROL_SLOT)
@@ -628,7 +627,7 @@ static int wait_in_update(struct replicator *r, const struct node *node, int cop
             continue;
         if (r->steady && r->interval[control] != r->steps &&
             r->interval[control] != r->interval[node->id])
-            vec_push_in(&r->arena, &left_out, before);
+            vec_push_in(&r->w.arena, &left_out, before);
         else
             replicate_wait(r, waits, before);
     }
@@ -636,39 +635,37 @@ static int wait_in_update(struct replicator *r, const struct node *node, int cop
         replicate_wait(r, waits,
                        replicate_after(r, "ControlTrigger", SHARD_DEVICE, &left_out,
                                        replicate_text(r, node->name, "waits")));
-    return r->err->code;
+    return r->w.err->code;
 }
 
 static int add_update(struct replicator *r)
 {
-    const struct copy_rules rules = {r->from, r->to, leader_in_update, NULL, r};
     r->round = add_to_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
     for (int pass = 0; pass < 2; pass++) { /* a steady one tells whether there are others */
         vec_each(push, &r->pushes) {
             if (replicate_is_steady(r, push) == !pass && add_take(r, push))
-                return r->err->code;
+                return r->w.err->code;
         }
     }
-    graph_each_ordered(node, r->from, r->order) {
+    graph_each_ordered(node, r->w.from, r->w.order) {
         if (!has(r, node->id, FACT_UPDATE))
             continue;
-        struct node_spec spec = {.name = update_name(r, node),
-                                 .device = replicate_device(r, node, SHARD_DEVICE)};
-        spec.attrs = copy_attrs(&rules, node, 0, NULL, &spec.n_attrs);
-        size_t n_open = r->open.n;
-        struct node *copy = replicate_add_mapped(r, node, &spec, in_update, 0);
-        if (r->open.n > n_open)
-            return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
+        const struct rewrite_copy spec = {node, 0, .name = update_name(r, node),
+                                          .device = replicate_device(r, node, SHARD_DEVICE)};
+        size_t n_open = r->w.open.n;
+        struct node *copy = rewrite_add_mapped(&r->w, &spec, in_update);
+        if (r->w.open.n > n_open)
+            return error_set(r->w.err, ERR_DATA, "%s: %s: an update cannot have a loop",
                              node_text(node), node->op->def->name);
         if (wait_in_update(r, node, copy->id))
-            return r->err->code;
+            return r->w.err->code;
         bool reads_state = node_has(node, OP_STATEFUL);
         for (int j = 0; j < node->n_inputs; j++)
-            reads_state |= part_is_variable(r->from, node->inputs[j]);
+            reads_state |= part_is_variable(r->w.from, node->inputs[j]);
         if (reads_state)
-            graph_add_control(r->to, copy, r->round);
+            graph_add_control(r->w.to, copy, r->round);
         r->updated[node->id] = copy->id;
-        pass_note(r->options->pass, copy->name, "update");
+        rewrite_note(&r->w, copy->name, "update");
     }
     return 0;
 }
@@ -687,9 +684,9 @@ static int advance_after(struct replicator *r, const node_list *over)
 static int end_update(struct replicator *r)
 {
     node_list over = VEC_INIT;
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         if (has(r, node->id, FACT_WRITER) || (has(r, node->id, FACT_UPDATE) && !node->n_outputs))
-            vec_push_in(&r->arena, &over, r->updated[node->id]);
+            vec_push_in(&r->w.arena, &over, r->updated[node->id]);
     }
     if (replicate_may_leave_out(r) || r->steady) {
         /* Nodes that are left out are dead, and the clock continues. */
@@ -709,9 +706,10 @@ static int end_update(struct replicator *r)
 
 int replicate_shards(struct replicator *r)
 {
+    r->w.rules.leader = leader_in_update;
     return count_steps(r) || replicate_copy_all(r, 0, read_edge) || add_pushes(r) ||
                    add_update(r) || end_update(r) || replicate_copy_all(r, FACT_AFTER, read_edge)
-               ? r->err->code
+               ? r->w.err->code
                : 0;
 }
 
@@ -729,13 +727,13 @@ static int beside(struct replicator *r, node_list *made, const struct node *node
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
     const node_list none = VEC_INIT;
-    if (r->err->code)
+    if (r->w.err->code)
         return -1;
     vec_each(known, made) {
-        if (!strcmp(graph_node(r->to, *known)->device, device))
+        if (!strcmp(graph_node(r->w.to, *known)->device, device))
             return *known;
     }
-    vec_push_in(&r->arena, made, replicate_after(r, "NoOp", device, &none, name));
+    vec_push_in(&r->w.arena, made, replicate_after(r, "NoOp", device, &none, name));
     return made->items[made->n - 1];
 }
 
@@ -744,7 +742,7 @@ static void add_after(struct replicator *r, const node_list *nodes, const char *
                       node_list *made)
 {
     vec_each(node, nodes)
-        replicate_wait(r, replicate_out(beside(r, made, graph_node(r->to, *node), name)), *node);
+        replicate_wait(r, replicate_out(beside(r, made, graph_node(r->w.to, *node), name)), *node);
 }
 
 static int add_clock(struct replicator *r)
@@ -752,38 +750,38 @@ static int add_clock(struct replicator *r)
     const struct spread after = {FACT_WRITER, FACT_AFTER, .only = FACT_NEEDED, .controls = true};
     node_list computed = VEC_INIT, writers = VEC_INIT; /* what the round begins after, and is of */
     node_list before = VEC_INIT, begins = VEC_INIT, updated = VEC_INIT;
-    bool *is_met = arena_alloc(&r->arena, r->from->nodes.n + 1);
+    bool *is_met = arena_alloc(&r->w.arena, r->w.from->nodes.n + 1);
     /* The round begins when all that the nodes that change variables, with what comes after them,
      * need of the rest of the step is there, also the check of the loss. */
-    graph_each_ordered(node, r->from, r->order) {
-        if (!has(r, node->id, FACT_NEEDED) || !part_written(r->from, node))
+    graph_each_ordered(node, r->w.from, r->w.order) {
+        if (!has(r, node->id, FACT_NEEDED) || !part_written(r->w.from, node))
             continue;
         r->facts[node->id] |= FACT_WRITER | FACT_AFTER;
-        vec_push_in(&r->arena, &writers, node->id);
+        vec_push_in(&r->w.arena, &writers, node->id);
     }
-    spread_facts(r->from, r->order, r->facts, after);
-    graph_each_ordered(node, r->from, r->order) {
+    spread_facts(r->w.from, r->w.order, r->facts, after);
+    graph_each_ordered(node, r->w.from, r->w.order) {
         for (int k = 0; has(r, node->id, FACT_AFTER) && k < node->n_inputs + node->n_controls;
              k++) {
-            const struct node *needed = graph_node(r->from, node_dependency(node, k).node);
+            const struct node *needed = graph_node(r->w.from, node_dependency(node, k).node);
             if (is_met[needed->id] || has(r, needed->id, FACT_AFTER) || !needed->n_inputs)
                 continue;
             is_met[needed->id] = true;
-            vec_push_in(&r->arena, &computed, needed->id);
+            vec_push_in(&r->w.arena, &computed, needed->id);
         }
     }
     /* Nobody would push for another entry that writes. */
-    vec_each(entry, &r->from->entries) {
-        const bool *needed = graph_entry_needs(&r->arena, r->from, entry);
-        graph_each(node, r->from) {
+    vec_each(entry, &r->w.from->entries) {
+        const bool *needed = graph_entry_needs(&r->w.arena, r->w.from, entry);
+        graph_each(node, r->w.from) {
             if (entry != r->entry && needed[node->id] && has(r, node->id, FACT_AFTER))
-                return error_set(r->err, ERR_DATA,
+                return error_set(r->w.err, ERR_DATA,
                                  "the entry '%s' needs %s, which changes in a step of '%s' only",
                                  entry->name, node_text(node), r->entry->name);
         }
     }
     if (add_join(r))
-        return r->err->code;
+        return r->w.err->code;
     /* The push says that the step is computed. It is answered when the round is over. */
     add_after(r, &computed, "clock/computed", &before);
     struct edge version = replicate_out(r->version);
@@ -792,39 +790,39 @@ static int add_clock(struct replicator *r)
         replicate_wait(r, replicate_out(push), *node);
     r->round = add_to_clock(r, "clock/round", (struct node_spec){.op = "ClockRound"});
     vec_each(writer, &writers) {
-        int begun = beside(r, &begins, graph_node(r->to, *writer), "clock/begun");
+        int begun = beside(r, &begins, graph_node(r->w.to, *writer), "clock/begun");
         replicate_wait(r, replicate_out(begun), r->round);
         replicate_wait(r, replicate_out(*writer), begun);
     }
     add_after(r, &writers, "clock/updated", &updated);
     int advance = advance_after(r, &updated);
     replicate_assign(r, &r->ends, version, replicate_out(push), "clock/push/version");
-    if (r->err->code)
-        return r->err->code;
+    if (r->w.err->code)
+        return r->w.err->code;
     const struct edge join[] = {{r->join, 0}, {r->join, 1}, {r->joined.items[0], CONTROL_SLOT}};
     int n = r->entry->n_edges;
-    struct edge *edges = arena_array(&r->arena, (size_t)n + 2, sizeof *edges);
+    struct edge *edges = arena_array(&r->w.arena, (size_t)n + 2, sizeof *edges);
     memcpy(edges, r->entry->edges, (size_t)n * sizeof *edges);
     edges[n] = (struct edge){advance, CONTROL_SLOT};
     edges[n + 1] = (struct edge){r->ends.items[0], CONTROL_SLOT};
-    graph_add_entry(r->to, r->entry->name, edges, n + 2);
-    return replicate_entry(r, "join", join, 3) ? r->err->code : graph_check(r->to, r->err);
+    graph_add_entry(r->w.to, r->entry->name, edges, n + 2);
+    return replicate_entry(r, "join", join, 3) ? r->w.err->code : graph_check(r->w.to, r->w.err);
 }
 
 int replicate_grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
 {
     const struct replicate_options options = {
         .policy = "sync", .workers = 1, .entry = entry, .timeout = timeout};
-    struct replicator r = {.from = graph, .to = graph, .options = &options, .err = err};
-    r.order = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.order);
-    r.facts = arena_array(&r.arena, graph->nodes.n + 1, sizeof *r.facts);
-    if (!graph_order(graph, r.order, err) && !replicate_find_entry(&r, "counts steps")) {
+    struct replicator r = {.w = {.from = graph, .to = graph, .err = err}, .options = &options};
+    r.w.order = arena_array(&r.w.arena, graph->nodes.n + 1, sizeof *r.w.order);
+    r.facts = arena_array(&r.w.arena, graph->nodes.n + 1, sizeof *r.facts);
+    if (!graph_order(graph, r.w.order, err) && !replicate_find_entry(&r, "counts steps")) {
         if (r.entry)
             add_clock(&r);
         else if (entry)
             error_set(err, ERR_DATA, "the entry '%s' does not exist or nothing of it trains",
                       entry);
     }
-    arena_release(&r.arena);
+    arena_release(&r.w.arena);
     return err->code;
 }

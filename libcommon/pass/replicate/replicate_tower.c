@@ -24,20 +24,17 @@ struct towers {
     const char *prefix;         /* of all new names; no name of the source begins with it */
     const char **devices;       /* by tower; with a pipeline all are the first stage's */
     const char *shard;          /* of variables; "": any */
-    struct frames *frames;      /* of the source */
     bool *towered;              /* by node: it is in each tower */
     int *feed;                  /* by node: a split feed that it depends on, or -1 */
     struct feed_parts **parted; /* by node: of a feed; NULL: not yet */
     int **copies;               /* by tower and node: node of the result */
-    struct edge_map whole_at;   /* by output of a towered node: the node that combines the towers'
-                                 * values; with CONTROL_SLOT, a node after all copies */
     struct pipeline *pipeline;  /* towers are its micro-batches; NULL: each has a device */
 };
 
 /* Returns the outermost loop that contains the node; FRAME_ROOT: none. */
 static int towers_loop(const struct towers *t, const struct node *node)
 {
-    const struct frames *frames = t->frames;
+    const struct frames *frames = t->r->w.frames;
     int frame = frames->frame[node->id];
     if (frame == FRAME_ROOT)
         frame = frames_output(frames, node);
@@ -53,14 +50,14 @@ static const char *towers_name_device(struct towers *t, int k)
     const char *pattern = r->options->tower_device ? r->options->tower_device : WORKER_DEVICE;
     struct device_name name;
     struct error why = ERROR_INIT;
-    const char *text = device_pattern_text(&r->arena, pattern, k);
+    const char *text = device_pattern_text(&r->w.arena, pattern, k);
     if (!text || device_name_parse(&name, text, &why)) {
-        error_set(r->err, ERR_USAGE, "--towers '%s' is no device with a '*' for the tower's number",
-                  pattern);
+        error_set(r->w.err, ERR_USAGE,
+                  "--towers '%s' is no device with a '*' for the tower's number", pattern);
         return NULL;
     }
     t->shard = *name.job && !r->options->pipeline ? SHARD_DEVICE : "";
-    return device_name_text(&r->to->arena, &name);
+    return device_name_text(&r->w.to->arena, &name);
 }
 
 /* ---- pipelines ----
@@ -125,12 +122,12 @@ static bool has_phase(const struct towers *t, int node, enum item_phase phase)
 static void move_until_still(struct towers *t, enum item_phase phase, bool backwards,
                              bool (*move)(struct towers *, const struct node *))
 {
-    size_t n = t->r->from->nodes.n;
+    size_t n = t->r->w.from->nodes.n;
     for (bool news = true; news;) {
         news = false;
         for (size_t i = 0; i < n; i++) {
-            int node = t->r->order[backwards ? n - 1 - i : i];
-            news |= has_phase(t, node, phase) && move(t, graph_node(t->r->from, node));
+            int node = t->r->w.order[backwards ? n - 1 - i : i];
+            news |= has_phase(t, node, phase) && move(t, graph_node(t->r->w.from, node));
         }
     }
 }
@@ -141,8 +138,8 @@ static int forward_of(const struct towers *t, const struct node *node)
     for (const char *end = strstr(node->name, "_grad/"); end; end = strstr(end + 1, "_grad/"))
         for (const char *begin = node->name; begin && begin < end; begin = strchr(begin, '/')) {
             begin += *begin == '/';
-            const char *name = arena_printf(&t->r->arena, "%.*s", (int)(end - begin), begin);
-            const struct node *found = graph_find(t->r->from, name);
+            const char *name = arena_printf(&t->r->w.arena, "%.*s", (int)(end - begin), begin);
+            const struct node *found = graph_find(t->r->w.from, name);
             if (found && has_phase(t, found->id, PHASE_FORWARD))
                 return found->id;
         }
@@ -191,7 +188,7 @@ static int unit_of(const struct stage_cutter *c, int node)
 /* Forward nodes that depend on more than the feeds. */
 static bool bind_unit(struct towers *t, const struct node *node)
 {
-    const struct graph *from = t->r->from;
+    const struct graph *from = t->r->w.from;
     struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
     bool before = unit->is_bound;
     for (int k = 0; k < node->n_inputs; k++) {
@@ -214,14 +211,14 @@ static void make_line(struct stage_cutter *c)
     const struct replicator *r = c->t->r;
     struct pipeline *p = c->t->pipeline;
     move_until_still(c->t, PHASE_FORWARD, false, bind_unit);
-    graph_each_ordered(node, r->from, r->order) {
+    graph_each_ordered(node, r->w.from, r->w.order) {
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         if (!has_phase(c->t, node->id, PHASE_FORWARD) || !unit->is_bound || unit->in_line >= 0)
             continue;
         c->units[c->n] = (struct cut_unit){.first = p->first[node->id], .place = (int)node_at};
         unit->in_line = c->n++;
     }
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         bool is_back = has_phase(c->t, node->id, PHASE_BACKWARD);
         int forward = is_back ? forward_of(c->t, node) : node->id;
         int unit = forward >= 0 ? unit_of(c, forward) : -1;
@@ -231,7 +228,7 @@ static void make_line(struct stage_cutter *c)
     /* A loop as a whole comes after all its dependencies, and before all its users. */
     for (bool news = true; news;) {
         news = false;
-        graph_each_ordered(node, r->from, r->order) {
+        graph_each_ordered(node, r->w.from, r->w.order) {
             int of = unit_of(c, node->id);
             for (int k = 0; of >= 0 && k < node->n_inputs + node->n_controls; k++) {
                 int needed = unit_of(c, node_dependency(node, k).node);
@@ -254,19 +251,19 @@ static void make_line(struct stage_cutter *c)
 static void price_cuts(struct stage_cutter *c, struct cost_way way)
 {
     const struct replicator *r = c->t->r;
-    struct arena *arena = &c->t->r->arena;
-    int *first_output = arena_array(arena, r->from->nodes.n + 1, sizeof *first_output);
-    graph_each(node, r->from)
+    struct arena *arena = &c->t->r->w.arena;
+    int *first_output = arena_array(arena, r->w.from->nodes.n + 1, sizeof *first_output);
+    graph_each(node, r->w.from)
         first_output[node->id + 1] = first_output[node->id] + node->n_outputs;
-    int *last = arena_array(arena, (size_t)first_output[r->from->nodes.n] + 1, sizeof *last);
-    graph_each(node, r->from) {
+    int *last = arena_array(arena, (size_t)first_output[r->w.from->nodes.n] + 1, sizeof *last);
+    graph_each(node, r->w.from) {
         int reader = unit_of(c, node->id);
         for (int k = 0; k < node->n_inputs; k++) {
             int *of = &last[first_output[node->inputs[k].node] + node->inputs[k].slot];
             *of = reader > *of ? reader : *of;
         }
     }
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         int unit = unit_of(c, node->id);
         for (int k = 0; unit >= 0 && k < node->n_outputs; k++)
             for (int cut = unit + 1; cut <= last[first_output[node->id] + k]; cut++)
@@ -284,18 +281,18 @@ static int cut_stages(struct towers *t, int n_stages)
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
     struct stage_cutter c = {
-        .t = t, .units = arena_array(&r->arena, r->from->nodes.n + 2, sizeof *c.units)};
+        .t = t, .units = arena_array(&r->w.arena, r->w.from->nodes.n + 2, sizeof *c.units)};
     if (p->n_stages)
-        return error_set(r->err, ERR_DATA,
+        return error_set(r->w.err, ERR_DATA,
                          "--stages is for a model without devices, but a node asks for %s",
                          p->devices[0]);
     for (int i = 0; i < n_stages; i++)
         if (!(p->devices[i] = towers_name_device(t, i)))
-            return r->err->code;
+            return r->w.err->code;
     p->n_stages = n_stages;
     make_line(&c);
     if (n_stages > c.n)
-        return error_set(r->err, ERR_DATA,
+        return error_set(r->w.err, ERR_DATA,
                          "--stages %d: the model has %d nodes that compute of variables", n_stages,
                          c.n);
     struct error ignored = ERROR_INIT;
@@ -305,7 +302,7 @@ static int cut_stages(struct towers *t, int n_stages)
         !device_name_parse(&to, p->devices[1], &ignored))
         way = cost_way(&from, &to, r->options->cluster, r->options->measured);
     price_cuts(&c, way);
-    c.best = arena_array(&r->arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
+    c.best = arena_array(&r->w.arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
     for (int stages = 0; stages <= n_stages; stages++)
         for (int cut = 0; cut <= c.n; cut++) {
             /* All places where the last of the stages before the cut may begin. */
@@ -344,7 +341,7 @@ static int stage_of_device(struct towers *t, const struct node *node, bool is_ne
     struct error ignored = ERROR_INIT;
     if (!*node->device || device_name_parse(&name, node->device, &ignored))
         return -1;
-    const char *device = device_name_text(&t->r->to->arena, &name);
+    const char *device = device_name_text(&t->r->w.to->arena, &name);
     for (int i = 0; i < p->n_stages; i++)
         if (!strcmp(p->devices[i], device))
             return i;
@@ -356,16 +353,16 @@ static int stage_of_device(struct towers *t, const struct node *node, bool is_ne
 
 static int take_devices(struct towers *t, enum item_phase phase)
 {
-    graph_each_ordered(node, t->r->from, t->r->order) {
+    graph_each_ordered(node, t->r->w.from, t->r->w.order) {
         struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
         if (!has_phase(t, node->id, phase) || !*node->device)
             continue;
         int stage = stage_of_device(t, node, phase == PHASE_FORWARD);
         if (stage < 0)
-            return node_refuse(node, t->r->err, "%s is no stage of the forward graph",
+            return node_refuse(node, t->r->w.err, "%s is no stage of the forward graph",
                                node->device);
         if (unit->is_told && unit->stage != stage)
-            return node_refuse(node, t->r->err,
+            return node_refuse(node, t->r->w.err,
                                "it asks for another device than the rest of its loop: %s",
                                node->device);
         unit->is_told = true;
@@ -384,8 +381,9 @@ static bool follow_needs(struct towers *t, const struct node *node)
     int before = unit->stage;
     for (int i = 0; !unit->is_told && i < node->n_inputs + node->n_controls; i++) {
         int needed = node_dependency(node, i).node;
-        int there = t->towered[needed] ? pipeline_unit(t->pipeline, needed)->stage
-                                       : stage_of_device(t, graph_node(t->r->from, needed), false);
+        int there = t->towered[needed]
+                        ? pipeline_unit(t->pipeline, needed)->stage
+                        : stage_of_device(t, graph_node(t->r->w.from, needed), false);
         bool moves = unit->phase == PHASE_BACKWARD
                          ? has_phase(t, needed, PHASE_BACKWARD) && there < unit->stage
                          : there > unit->stage;
@@ -414,18 +412,18 @@ static void place_rest(struct towers *t)
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
     move_until_still(t, PHASE_FORWARD, false, follow_needs);
-    for (size_t i = 0; i < t->r->from->nodes.n; i++)
+    for (size_t i = 0; i < t->r->w.from->nodes.n; i++)
         if (p->units[i].phase == PHASE_FORWARD && p->units[i].stage < 0) {
             p->units[i].is_free = true;
             p->units[i].stage = p->n_stages - 1;
         }
     move_until_still(t, PHASE_FORWARD, true, lower_free);
-    graph_each(node, r->from) { /* a stack is on the stage of the loop that fills it */
+    graph_each(node, r->w.from) { /* a stack is on the stage of the loop that fills it */
         for (int k = 0; k < node->n_inputs && has_phase(t, node->id, PHASE_FORWARD); k++)
-            if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
+            if (node_makes_resource(graph_node(t->r->w.from, node->inputs[k].node)))
                 p->units[node->inputs[k].node].stage = pipeline_unit(p, node->id)->stage;
     }
-    graph_each(node, t->r->from) {
+    graph_each(node, t->r->w.from) {
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         if (!has_phase(t, node->id, PHASE_BACKWARD) || unit->is_told)
             continue;
@@ -433,7 +431,7 @@ static void place_rest(struct towers *t)
         int forward = forward_of(t, node);
         int stage = forward < 0 ? p->n_stages - 1 : pipeline_unit(p, forward)->stage;
         for (int k = node->n_inputs; k-- > 0;)
-            if (node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
+            if (node_makes_resource(graph_node(t->r->w.from, node->inputs[k].node)))
                 stage = pipeline_unit(p, node->inputs[k].node)->stage;
         if (unit->stage < 0 || stage < unit->stage)
             unit->stage = stage;
@@ -441,8 +439,8 @@ static void place_rest(struct towers *t)
     move_until_still(t, PHASE_BACKWARD, false, follow_needs);
     /* Nodes that no gradient needs, and nodes that exist once and that stages read. */
     move_until_still(t, PHASE_NONE, false, follow_needs);
-    for (size_t i = r->from->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(r->from, r->order[i]);
+    for (size_t i = r->w.from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(r->w.from, r->w.order[i]);
         struct pipeline_unit *unit = pipeline_unit(p, node->id);
         bool towered = t->towered[node->id];
         if (towered && unit->stage < 0)
@@ -464,8 +462,8 @@ static int check_needs(struct towers *t)
 {
     const struct replicator *r = t->r;
     const struct pipeline *p = t->pipeline;
-    bool *after_all = arena_array(&t->r->arena, r->from->nodes.n + 1, sizeof *after_all);
-    graph_each_ordered(node, r->from, r->order) {
+    bool *after_all = arena_array(&t->r->w.arena, r->w.from->nodes.n + 1, sizeof *after_all);
+    graph_each_ordered(node, r->w.from, r->w.order) {
         bool towered = t->towered[node->id];
         enum item_phase phase = pipeline_unit(p, node->id)->phase;
         int here = pipeline_unit(p, node->id)->stage;
@@ -476,15 +474,15 @@ static int check_needs(struct towers *t)
                 after_all[node->id] |= t->towered[needed] || after_all[needed];
             else if (!has_phase(t, node->id, PHASE_NONE) && !t->towered[needed] &&
                      after_all[needed])
-                return node_refuse(node, t->r->err,
+                return node_refuse(node, t->r->w.err,
                                    "a micro-batch cannot wait for '%s', which needs all of them",
-                                   graph_node(r->from, needed)->name);
+                                   graph_node(r->w.from, needed)->name);
             if (phase != PHASE_NONE && has_phase(t, needed, phase) && is_wrong)
                 return node_refuse(
-                    node, t->r->err,
+                    node, t->r->w.err,
                     "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes "
                     "%s",
-                    here, p->devices[here], graph_node(r->from, needed)->name, there,
+                    here, p->devices[here], graph_node(r->w.from, needed)->name, there,
                     p->devices[there],
                     phase == PHASE_FORWARD ? "from each stage to later ones only"
                                            : "back from each stage to earlier ones only");
@@ -501,9 +499,9 @@ static int find_phases(struct towers *t)
         [PHASE_FORWARD] = FACT_FORWARD, [PHASE_BACKWARD] = FACT_BACKWARD};
     const struct replicator *r = t->r;
     bool found = false;
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         const struct attr_value *name = node_attr(node, "_loss");
-        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
+        const struct node *loss = name ? graph_find(r->w.from, name->s) : NULL;
         if (!has(r, node->id, FACT_NEEDED))
             continue;
         found |= loss != NULL;
@@ -514,9 +512,9 @@ static int find_phases(struct towers *t)
     }
     for (enum item_phase phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++) {
         spread_facts(
-            r->from, r->order, r->facts,
+            r->w.from, r->w.order, r->facts,
             (struct spread){.fact = facts[phase], .controls = true, .up = true, .loops = true});
-        graph_each(node, r->from) {
+        graph_each(node, r->w.from) {
             struct pipeline_unit *unit = pipeline_unit(t->pipeline, node->id);
             if (has(r, node->id, facts[phase]) && t->towered[node->id] &&
                 !node_makes_resource(node) && unit->phase == PHASE_NONE)
@@ -524,7 +522,7 @@ static int find_phases(struct towers *t)
         }
     }
     return found ? 0
-                 : error_set(r->err, ERR_DATA,
+                 : error_set(r->w.err, ERR_DATA,
                              "a pipeline goes forward to the loss and back again, but nothing of "
                              "the entry '%s' says what its loss is (_loss)",
                              r->entry->name);
@@ -535,13 +533,13 @@ static int pipeline_find(struct towers *t)
 {
     struct replicator *r = t->r;
     const struct replicate_options *options = r->options;
-    size_t n = r->from->nodes.n + 1;
-    struct pipeline *p = t->pipeline = arena_alloc(&r->arena, sizeof *p);
-    int *of_loop = arena_array(&r->arena, t->frames->frames.n + 1, sizeof *of_loop);
-    p->devices = arena_array(&r->arena, n + (size_t)options->stages, sizeof *p->devices);
-    p->first = arena_array(&r->arena, n, sizeof *p->first);
-    p->units = arena_array(&r->arena, n, sizeof *p->units);
-    graph_each_ordered(node, r->from, r->order) {
+    size_t n = r->w.from->nodes.n + 1;
+    struct pipeline *p = t->pipeline = arena_alloc(&r->w.arena, sizeof *p);
+    int *of_loop = arena_array(&r->w.arena, t->r->w.frames->frames.n + 1, sizeof *of_loop);
+    p->devices = arena_array(&r->w.arena, n + (size_t)options->stages, sizeof *p->devices);
+    p->first = arena_array(&r->w.arena, n, sizeof *p->first);
+    p->units = arena_array(&r->w.arena, n, sizeof *p->units);
+    graph_each_ordered(node, r->w.from, r->w.order) {
         int loop = towers_loop(t, node);
         if (loop != FRAME_ROOT && !of_loop[loop])
             of_loop[loop] = node->id + 1;
@@ -549,13 +547,13 @@ static int pipeline_find(struct towers *t)
         p->units[node->id].stage = p->units[node->id].in_line = -1;
     }
     if (find_phases(t) || take_devices(t, PHASE_FORWARD))
-        return r->err->code;
+        return r->w.err->code;
     if (!options->stages && !p->n_stages)
-        return error_set(r->err, ERR_DATA,
+        return error_set(r->w.err, ERR_DATA,
                          "no node asks for a device, which would be a stage of the pipeline: "
                          "--stages says how many there shall be");
     if ((options->stages && cut_stages(t, options->stages)) || take_devices(t, PHASE_BACKWARD))
-        return r->err->code;
+        return r->w.err->code;
     place_rest(t);
     return check_needs(t);
 }
@@ -581,24 +579,24 @@ static bool is_in(const struct towers *t, const struct stage_item *item, int nod
 
 static void find_item(const struct towers *t, struct stage_item *item)
 {
-    const struct graph *from = t->r->from;
-    bool *is_needed = arena_array(&t->r->arena, from->nodes.n + 1, sizeof *is_needed);
+    const struct graph *from = t->r->w.from;
+    bool *is_needed = arena_array(&t->r->w.arena, from->nodes.n + 1, sizeof *is_needed);
     graph_each(node, from) {
-        bool begins = t->frames->frame[node->id] == FRAME_ROOT;
+        bool begins = t->r->w.frames->frame[node->id] == FRAME_ROOT;
         for (int k = 0; is_in(t, item, node->id) && k < node->n_inputs + node->n_controls; k++) {
             int needed = node_dependency(node, k).node;
             is_needed[needed] = true;
             begins &= !is_in(t, item, needed);
         }
         if (begins && is_in(t, item, node->id))
-            vec_push_in(&t->r->arena, &item->begin, node->id);
+            vec_push_in(&t->r->w.arena, &item->begin, node->id);
     }
     graph_each(node, from) {
         /* Nodes inside of loops, and nodes that may be dead, are not waited for. */
         if (is_in(t, item, node->id) && !is_needed[node->id] &&
-            frames_output(t->frames, node) == FRAME_ROOT &&
-            t->frames->condition[node->id] == CONDITION_NONE)
-            vec_push_in(&t->r->arena, &item->end, node->id);
+            frames_output(t->r->w.frames, node) == FRAME_ROOT &&
+            t->r->w.frames->condition[node->id] == CONDITION_NONE)
+            vec_push_in(&t->r->w.arena, &item->end, node->id);
     }
 }
 
@@ -610,19 +608,19 @@ static int add_item(struct towers *t, const struct stage_item *item, int k, int 
     const char *what = item->phase == PHASE_FORWARD ? "forward" : "backward";
     VEC(int) ends = {0};
     for (size_t i = 0; before >= 0 && i < item->begin.n; i++)
-        graph_add_control(r->to, graph_node(r->to, t->copies[k][item->begin.items[i]]), before);
+        graph_add_control(r->w.to, graph_node(r->w.to, t->copies[k][item->begin.items[i]]), before);
     for (size_t i = 0; i < item->end.n; i++)
-        vec_push_in(&t->r->arena, &ends, t->copies[k][item->end.items[i]]);
+        vec_push_in(&t->r->w.arena, &ends, t->copies[k][item->end.items[i]]);
     for (size_t i = 0; item->phase == PHASE_BACKWARD && i < p->ends.n; i++)
         if (p->ends.items[i].stage == item->stage && p->ends.items[i].tower == k)
-            vec_push_in(&t->r->arena, &ends, p->ends.items[i].node);
-    struct node_spec spec = {
-        .op = "NoOp",
-        .name = arena_printf(&r->to->arena, "%ss/stage_%d/%s_%d", t->prefix, item->stage, what, k),
-        .controls = ends.items,
-        .n_controls = (int)ends.n,
-        .device = p->devices[item->stage]};
-    struct node *end = ends.n ? graph_add(r->to, &spec, r->err) : NULL;
+            vec_push_in(&t->r->w.arena, &ends, p->ends.items[i].node);
+    struct node_spec spec = {.op = "NoOp",
+                             .name = arena_printf(&r->w.to->arena, "%ss/stage_%d/%s_%d", t->prefix,
+                                                  item->stage, what, k),
+                             .controls = ends.items,
+                             .n_controls = (int)ends.n,
+                             .device = p->devices[item->stage]};
+    struct node *end = ends.n ? graph_add(r->w.to, &spec, r->w.err) : NULL;
     return end ? end->id : before;
 }
 
@@ -647,7 +645,7 @@ static int pipeline_order(struct towers *t)
 {
     const struct replicate_options *options = t->r->options;
     int n_stages = t->pipeline->n_stages;
-    for (int stage = 0; stage < n_stages && !t->r->err->code; stage++) {
+    for (int stage = 0; stage < n_stages && !t->r->w.err->code; stage++) {
         struct stage_item forward = {.stage = stage, .phase = PHASE_FORWARD};
         struct stage_item backward = {.stage = stage, .phase = PHASE_BACKWARD};
         /* So many micro-batches may have gone forward on the stage without having come back. */
@@ -664,7 +662,7 @@ static int pipeline_order(struct towers *t)
                 before = add_item(t, &backward, k - most + 1, before);
         }
     }
-    return t->r->err->code;
+    return t->r->w.err->code;
 }
 
 /* ---- the nodes of towers ----
@@ -690,7 +688,7 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
     return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
-           part_written(r->from, node) || node_is(node, "Variable") ||
+           part_written(r->w.from, node) || node_is(node, "Variable") ||
            (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 
@@ -706,7 +704,7 @@ static bool spread_to(struct tower_finder *f, const struct node *node)
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
         int from = node_dependency(node, i).node;
         bool is_input = i < node->n_inputs;
-        needs |= t->towered[from] || (is_input && is_parted(graph_node(t->r->from, from)));
+        needs |= t->towered[from] || (is_input && is_parted(graph_node(t->r->w.from, from)));
         if (is_input && *feed < 0)
             *feed = t->feed[from];
     }
@@ -721,21 +719,21 @@ static bool spread_to(struct tower_finder *f, const struct node *node)
 
 static int find_towered(struct towers *t)
 {
-    const struct graph *from = t->r->from;
-    struct arena *arena = &t->r->arena;
-    size_t n_frames = t->frames->frames.n;
+    const struct graph *from = t->r->w.from;
+    struct arena *arena = &t->r->w.arena;
+    size_t n_frames = t->r->w.frames->frames.n;
     bool parted = false;
     graph_each(node, from) {
         t->feed[node->id] = is_parted(node) ? node->id : -1;
         if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
-            return error_set(t->r->err, ERR_DATA,
+            return error_set(t->r->w.err, ERR_DATA,
                              "%s: Placeholder: towers get a part of its rows or all of it, which "
                              "its shape has to tell",
                              node_text(node));
         parted |= is_parted(node) && has(t->r, node->id, FACT_NEEDED);
     }
     if (!parted)
-        return error_set(t->r->err, ERR_DATA,
+        return error_set(t->r->w.err, ERR_DATA,
                          "nothing that the entry '%s' is fed has any number of rows (a first "
                          "dimension of -1), which towers could share",
                          t->r->entry->name);
@@ -757,7 +755,7 @@ static int find_towered(struct towers *t)
     }
     for (bool news = true; news;) { /* until no loop is added any more */
         news = false;
-        graph_each_ordered(node, from, t->r->order)
+        graph_each_ordered(node, from, t->r->w.order)
             news |= spread_to(&f, node);
     }
     /* A stack that saves a loop's values for its gradient is in the towers with the loop. */
@@ -818,10 +816,11 @@ struct feed_parts {
 static struct build builder(struct towers *t, const char *what, const char *name, int k)
 {
     struct replicator *r = t->r;
-    return (struct build){.graph = r->to,
-                          .scope = arena_printf(&r->to->arena, "%ss/%s/%s", t->prefix, what, name),
+    return (struct build){.graph = r->w.to,
+                          .scope =
+                              arena_printf(&r->w.to->arena, "%ss/%s/%s", t->prefix, what, name),
                           .device = t->devices[k],
-                          .err = r->err};
+                          .err = r->w.err};
 }
 
 static struct edge rows_of(struct build *b, struct edge value)
@@ -837,11 +836,11 @@ static struct feed_parts *split_feed(struct towers *t, int feed)
     if (t->parted[feed])
         return t->parted[feed];
     struct replicator *r = t->r;
-    struct feed_parts *parted = arena_alloc(&r->arena, sizeof *parted);
-    struct build b = builder(t, "part", graph_node(r->from, feed)->name, 0);
+    struct feed_parts *parted = arena_alloc(&r->w.arena, sizeof *parted);
+    struct build b = builder(t, "part", graph_node(r->w.from, feed)->name, 0);
     struct edge value = {r->copy[feed], 0};
     parted->rows = rows_of(&b, value);
-    parted->parts = arena_array(&r->arena, (size_t)t->n, sizeof *parted->parts);
+    parted->parts = arena_array(&r->w.arena, (size_t)t->n, sizeof *parted->parts);
     struct edge begin = build_ints(&b, (int64_t[]){0}, 1);
     for (int k = 0; k < t->n; k++) {
         /* The first row i of n with floor(i N / n) = k + 1, that is ceil((k + 1) n / N), as a
@@ -855,7 +854,7 @@ static struct feed_parts *split_feed(struct towers *t, int feed)
         begin = end;
     }
     for (int i = 0; i < N_WEIGHTS; i++)
-        parted->weights[i] = arena_array(&r->arena, (size_t)t->n + 1, sizeof *parted->weights[i]);
+        parted->weights[i] = arena_array(&r->w.arena, (size_t)t->n + 1, sizeof *parted->weights[i]);
     parted->check = -1;
     return t->parted[feed] = parted;
 }
@@ -870,7 +869,7 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
     struct feed_parts *parted = split_feed(t, feed);
     int *made = &parted->weights[kind][k];
-    const char *name = graph_node(t->r->from, feed)->name;
+    const char *name = graph_node(t->r->w.from, feed)->name;
     if (*made)
         return replicate_out(*made);
     /* Each tower has rows: no rows have no mean. */
@@ -881,7 +880,7 @@ static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
     if (parted->check < 0)
         parted->check = build_op(&checks, "Assert", inputs, 3, NULL, 0).node;
     struct build b = builder(t, "weight", name, 0);
-    if (t->r->err->code)
+    if (t->r->w.err->code)
         return EDGE_NONE;
     enum dtype type = kind == WEIGHTS_FLOAT64 ? FLOAT64 : FLOAT32;
     struct edge rows = k < t->n ? rows_of(&b, parted->parts[k]) : parted->rows;
@@ -930,11 +929,11 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
     struct build b = joiner(t, node, "add");
     int stage = pipeline_unit(p, node->id)->stage;
     bool is_here = variable && pipeline_unit(p, variable->id)->stage == stage;
-    for (int k = 0; k + 1 < t->n && !r->err->code; k++) {
+    for (int k = 0; k + 1 < t->n && !r->w.err->code; k++) {
         if (k)
             values[0] = build_binary(&b, "Add", values[0], values[k]);
         if (is_here)
-            vec_push_in(&r->arena, &p->ends, ((struct item_end){stage, k, values[0].node}));
+            vec_push_in(&r->w.arena, &p->ends, ((struct item_end){stage, k, values[0].node}));
     }
     values[1] = values[t->n - 1];
     return 2;
@@ -954,21 +953,21 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
                            : output->shape.rank > 0 && output->shape.dims[0] == SHAPE_UNKNOWN;
     bool weigh = dtype_is_floating(output->type) && t->feed[node->id] >= 0 && (mark || !is_of_rows);
     int n = is_of_rows || weigh ? t->n : 1, n_values = 0;
-    struct edge *values = arena_array(&r->arena, (size_t)n + 1, sizeof *values);
+    struct edge *values = arena_array(&r->w.arena, (size_t)n + 1, sizeof *values);
     struct build b = builder(t, "join", node->name, 0);
     if (is_of_rows)
         values[n_values++] = build_scalar(&b, INT32, 0);
-    for (int k = 0; k < n && !r->err->code; k++) {
+    for (int k = 0; k < n && !r->w.err->code; k++) {
         struct edge value = {t->copies[k][node->id], slot};
         values[n_values++] = weigh ? weighed(t, node, value, k) : value;
     }
-    if (weigh && !is_of_rows && t->pipeline && mark && !r->err->code)
+    if (weigh && !is_of_rows && t->pipeline && mark && !r->w.err->code)
         n_values = accumulate(t, node, values);
     b = joiner(t, node, "join");
     struct node_spec spec = {.op = is_of_rows ? "Concat"
                                    : weigh    ? "AddN"
                                               : "Identity",
-                             .name = slot ? arena_printf(&r->to->arena, "%s/%d", b.scope, slot)
+                             .name = slot ? arena_printf(&r->w.to->arena, "%s/%d", b.scope, slot)
                                           : node->name,
                              .inputs = values,
                              .n_inputs = n_values,
@@ -976,16 +975,16 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
                              .file = node->file,
                              .line = node->line};
     struct edge mean[2];
-    if (weigh && kind != WEIGHTS_SHARES && !r->err->code) {
+    if (weigh && kind != WEIGHTS_SHARES && !r->w.err->code) {
         /* The weighted sum, beside the node made from it. */
-        b.colocate = variable ? arena_printf(&r->to->arena, "loc:@%s", variable->name) : NULL;
+        b.colocate = variable ? arena_printf(&r->w.to->arena, "loc:@%s", variable->name) : NULL;
         mean[0] = build_op(&b, spec.op, values, n_values, NULL, 0);
         mean[1] = weight(t, t->feed[node->id], t->n, kind);
         spec.op = "Div";
         spec.inputs = mean;
         spec.n_inputs = 2;
     }
-    if (r->err->code)
+    if (r->w.err->code)
         return EDGE_NONE;
     /* As in the source, a node's attributes mark a gradient as handed over. */
     struct attr attrs[3];
@@ -995,63 +994,67 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     if (role)
         attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
     if (variable)
-        attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable->name);
-    struct node *made = graph_add(r->to, &spec, r->err);
+        attrs[spec.n_attrs++] = group_attr(&r->w.to->arena, variable->name);
+    struct node *made = graph_add(r->w.to, &spec, r->w.err);
     if (made)
-        pass_note(r->options->pass, made->name, "of all towers");
+        rewrite_note(&r->w, made->name, "of all towers");
     return made ? replicate_out(made->id) : EDGE_NONE;
 }
 
 struct edge towers_whole(struct towers *t, struct edge edge)
 {
+    struct replicator *r = t->r;
     if (!edge_exists(edge))
         return EDGE_NONE;
     if (!t->towered[edge.node])
-        return (struct edge){t->r->copy[edge.node], edge.slot};
-    const struct node *node = graph_node(t->r->from, edge.node);
-    bool waits = edge.slot == CONTROL_SLOT;
-    int whole = edge_map_get(&t->whole_at, edge);
-    if (whole < 0) {
-        if (waits) { /* a node after all copies */
-            node_list copies = VEC_INIT;
-            for (int k = 0; k < t->n; k++)
-                vec_push_in(&t->r->arena, &copies, t->copies[k][node->id]);
-            struct node_spec spec = {
-                .op = "NoOp",
-                .name = node->n_outputs
-                            ? arena_printf(&t->r->to->arena, "%ss/all/%s", t->prefix, node->name)
-                            : node->name,
-                .controls = copies.items,
-                .n_controls = t->n,
-                .device = t->devices[0]};
-            const struct node *all = graph_add(t->r->to, &spec, t->r->err);
-            whole = all ? all->id : -1;
-        } else {
-            whole = joined(t, node, edge.slot).node;
-        }
-        edge_map_add(&t->whole_at, edge, whole);
+        return (struct edge){r->copy[edge.node], edge.slot};
+    const struct node *node = graph_node(r->w.from, edge.node);
+    if (edge.slot != CONTROL_SLOT) {
+        struct edge *whole = &r->w.edges[r->w.first[node->id] + edge.slot];
+        if (!edge_exists(*whole))
+            *whole = joined(t, node, edge.slot);
+        return *whole;
     }
-    return (struct edge){whole, waits ? CONTROL_SLOT : 0};
+    if (!r->w.after[node->id]) { /* a node after all copies */
+        node_list copies = VEC_INIT;
+        for (int k = 0; k < t->n; k++)
+            vec_push_in(&r->w.arena, &copies, t->copies[k][node->id]);
+        struct node_spec spec = {
+            .op = "NoOp",
+            .name = node->n_outputs
+                        ? arena_printf(&r->w.to->arena, "%ss/all/%s", t->prefix, node->name)
+                        : node->name,
+            .controls = copies.items,
+            .n_controls = t->n,
+            .device = t->devices[0]};
+        const struct node *all = graph_add(r->w.to, &spec, r->w.err);
+        if (!all)
+            return EDGE_NONE;
+        rewrite_await_parts(&r->w, node, &(struct edge){all->id, 0}, 1);
+    }
+    return (struct edge){r->w.after[node->id][0], CONTROL_SLOT};
 }
 
 /* ---- copies ---- */
 
 static const char *in_tower(struct towers *t, const char *name, int k)
 {
-    return arena_printf(&t->r->to->arena, "%s_%d/%s", t->prefix, k, name);
+    return arena_printf(&t->r->w.to->arena, "%s_%d/%s", t->prefix, k, name);
 }
 
 static const char *leader_in_tower(void *context, const struct node *leader, int k)
 {
-    struct towers *t = context;
-    return t->towered[leader->id] ? in_tower(t, leader->name, k) : leader->name;
+    struct towers *t = ((struct replicator *)context)->towers;
+    return k >= 0 && t->towered[leader->id] ? in_tower(t, leader->name, k) : leader->name;
 }
 
 /* Each tower has its own frames and stacks, and all towers but the first have their own random
  * numbers: two rows of a batch must not get the same. Gradients are not handed over in towers. */
 static bool tower_attr(void *context, const struct node *node, int k, struct attr *attr)
 {
-    struct towers *t = context;
+    struct towers *t = ((struct replicator *)context)->towers;
+    if (k < 0)
+        return true;
     if (!strcmp(attr->name, "frame_name") || !strcmp(attr->name, "stack_name"))
         attr->value = attr_string(in_tower(t, attr->value.s, k));
     else if (!strcmp(attr->name, "seed2") && k > 0)
@@ -1059,21 +1062,23 @@ static bool tower_attr(void *context, const struct node *node, int k, struct att
     return strcmp(attr->name, "_gradient") != 0 && strcmp(attr->name, "_gradient_role") != 0;
 }
 
-static struct edge in_one(struct replicator *r, const struct node *reader, struct edge edge, int k)
+static struct edge in_one(void *context, const struct node *reader, struct edge edge, int k)
 {
+    struct replicator *r = context;
     struct towers *t = r->towers;
     (void)reader;
     if (!edge_exists(edge))
         return EDGE_NONE;
-    if (is_parted(graph_node(r->from, edge.node)) && edge.slot != CONTROL_SLOT)
+    if (is_parted(graph_node(r->w.from, edge.node)) && edge.slot != CONTROL_SLOT)
         return split_feed(t, edge.node)->parts[k];
     return (struct edge){t->towered[edge.node] ? t->copies[k][edge.node] : r->copy[edge.node],
                          edge.slot};
 }
 
 /* Nodes that exist once wait for all copies of a node, not for a node after them. */
-static struct edge in_none(struct replicator *r, const struct node *reader, struct edge edge, int k)
+static struct edge in_none(void *context, const struct node *reader, struct edge edge, int k)
 {
+    struct replicator *r = context;
     (void)reader, (void)k;
     return edge.slot == CONTROL_SLOT && r->towers->towered[edge.node]
                ? EDGE_NONE
@@ -1085,23 +1090,23 @@ static struct edge in_none(struct replicator *r, const struct node *reader, stru
 static int copy_tower(struct towers *t)
 {
     struct replicator *r = t->r;
-    const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
-    graph_each_ordered(node, r->from, r->order) {
+    r->w.rules.leader = leader_in_tower;
+    r->w.rules.attr = tower_attr;
+    graph_each_ordered(node, r->w.from, r->w.order) {
         for (int k = 0; t->towered[node->id] && k < t->n; k++) {
             bool is_sharded = !t->pipeline && has(r, node->id, FACT_SHARD);
             const char *device = is_sharded ? t->shard : own_device(t, node, k);
-            struct node_spec spec = {.name = in_tower(t, node->name, k),
-                                     .device = replicate_device(r, node, device)};
-            spec.attrs = copy_attrs(&rules, node, k, NULL, &spec.n_attrs);
-            struct node *copy = replicate_add_mapped(r, node, &spec, in_one, k);
+            const struct rewrite_copy spec = {node, k, .name = in_tower(t, node->name, k),
+                                              .device = replicate_device(r, node, device)};
+            struct node *copy = rewrite_add_mapped(&r->w, &spec, in_one);
             t->copies[k][node->id] = copy->id;
             if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
                 replicate_mark_sent(r, copy->id, 0);
-            pass_note(r->options->pass, copy->name, *device ? device : "tower");
+            rewrite_note(&r->w, copy->name, *device ? device : "tower");
         }
         if (!t->towered[node->id]) {
-            const struct node_spec spec = {.name = node->name, .device = once_device(t, node)};
-            struct node *copy = replicate_add_mapped(r, node, &spec, in_none, 0);
+            const struct rewrite_copy spec = {node, -1, .device = once_device(t, node)};
+            struct node *copy = rewrite_add_mapped(&r->w, &spec, in_none);
             for (int i = 0; i < node->n_controls; i++)
                 for (int k = 0; t->towered[node->controls[i]] && k < t->n; k++)
                     replicate_wait(r, replicate_out(copy->id), t->copies[k][node->controls[i]]);
@@ -1109,22 +1114,21 @@ static int copy_tower(struct towers *t)
             if (replicate_is_read(r, node))
                 replicate_mark_sent(r, copy->id, 0);
         }
-        if (r->err->code)
-            return r->err->code;
+        if (r->w.err->code)
+            return r->w.err->code;
     }
-    replicate_close(r);
-    return r->err->code;
+    return r->w.err->code;
 }
 
 int replicate_towers(struct replicator *r)
 {
-    struct arena *arena = &r->arena;
+    struct arena *arena = &r->w.arena;
     struct towers *t = r->towers = arena_alloc(arena, sizeof *t);
-    size_t n = r->from->nodes.n + 1;
+    size_t n = r->w.from->nodes.n + 1;
     t->r = r;
     t->n = r->options->towers;
     if (replicate_find(r))
-        return r->err->code;
+        return r->w.err->code;
     t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
     t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
     t->towered = arena_array(arena, n, sizeof *t->towered);
@@ -1132,30 +1136,24 @@ int replicate_towers(struct replicator *r)
     t->parted = arena_array(arena, n, sizeof *t->parted);
     for (int k = 0; k < t->n; k++) {
         if (!(t->devices[k] = towers_name_device(t, k)))
-            return r->err->code;
+            return r->w.err->code;
         t->copies[k] = arena_array(arena, n, sizeof **t->copies);
         memset(t->copies[k], -1, n * sizeof **t->copies);
     }
-    t->prefix = graph_free_prefix(&r->to->arena, r->from, "tower");
-    if (frames_new(r->from, &t->frames, r->err) || find_towered(t) ||
+    t->prefix = graph_free_prefix(&r->w.to->arena, r->w.from, "tower");
+    if (frames_new(r->w.from, &r->w.frames, r->w.err) || find_towered(t) ||
         (r->options->pipeline && pipeline_find(t)))
-        return r->err->code;
+        return r->w.err->code;
     /* Nodes that exist once, without a stage of their own, are on the first stage. */
     for (int k = 0; t->pipeline && k < t->n; k++)
         t->devices[k] = t->pipeline->devices[0];
     if (copy_tower(t))
-        return r->err->code;
+        return r->w.err->code;
     /* Nodes that a script has named can be fetched by name. */
-    graph_each(node, r->from) {
+    graph_each(node, r->w.from) {
         if (t->towered[node->id] && node->n_outputs && !strchr(node->name, '/') &&
-            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[node->id] && !r->err->code)
+            !node_has(node, OP_CONTROL_FLOW) && !t->r->w.frames->frame[node->id] && !r->w.err->code)
             towers_whole(t, replicate_out(node->id));
     }
-    return !r->err->code && t->pipeline ? pipeline_order(t) : r->err->code;
-}
-
-void towers_release(struct towers *t)
-{
-    frames_free(t->frames);
-    edge_map_release(&t->whole_at);
+    return !r->w.err->code && t->pipeline ? pipeline_order(t) : r->w.err->code;
 }

@@ -29,7 +29,6 @@ enum half_scale_fact {
 /* A variable of the result: the scale, or a counter of good or of skipped steps. */
 struct scale_variable {
     struct edge variable, value; /* the value in this step */
-    int initial;                 /* the assignment */
 };
 
 enum { SCALE, GOOD, SKIPPED, SCALE_VARIABLES };
@@ -64,7 +63,7 @@ static void add_variable(struct half_scaler *s, struct scale_variable *added, co
     if (s->r.err->code || graph_rename(to, graph_node(to, added->variable.node), name, s->r.err))
         return;
     struct edge first = build_scalar(&s->b, type, value);
-    added->initial = build_binary(&s->b, "Assign", added->variable, first).node;
+    rewrite_extend_entry(&s->r, "init", build_binary(&s->b, "Assign", added->variable, first).node);
     s->b.colocate = group;
     added->value = build_unary(&s->b, "Identity", added->variable);
     s->b.colocate = NULL;
@@ -142,28 +141,17 @@ static void redirect_ends(struct half_scaler *s)
         }
 }
 
-static int extend_entries(struct half_scaler *s, struct graph *to)
+/* The graph is ready when the scale's variables are, too. */
+static void extend_ready(struct half_scaler *s)
 {
-    s->b.graph = to;
-    vec_each(entry, &to->entries) {
-        if (!strcmp(entry->name, "init")) {
-            size_t n = (size_t)entry->n_edges;
-            struct edge *edges = arena_array(&to->arena, n + SCALE_VARIABLES, sizeof *edges);
-            memcpy(edges, entry->edges, n * sizeof *edges);
-            for (int i = 0; i < SCALE_VARIABLES; i++)
-                edges[entry->n_edges++] = (struct edge){s->variables[i].initial, CONTROL_SLOT};
-            entry->edges = edges;
-        } else if (!strcmp(entry->name, "ready") && entry->n_edges == 1) {
-            struct edge *all = arena_copy(&to->arena, entry->edges, sizeof *all);
-            for (int i = 0; i < SCALE_VARIABLES; i++) {
-                struct edge there =
-                    build_unary(&s->b, "IsVariableInitialized", s->variables[i].variable);
-                *all = build_binary(&s->b, "LogicalAnd", *all, there);
-            }
-            entry->edges = all;
-        }
+    const struct entry *entry = graph_entry(s->r.from, "ready");
+    if (!entry || entry->n_edges != 1)
+        return;
+    struct edge *all = &s->r.edges[s->r.first[entry->edges->node] + entry->edges->slot];
+    for (int i = 0; i < SCALE_VARIABLES; i++) {
+        struct edge there = build_unary(&s->b, "IsVariableInitialized", s->variables[i].variable);
+        *all = build_binary(&s->b, "LogicalAnd", *all, there);
     }
-    return s->r.err->code;
 }
 
 /* ---- the loss and the gradients ---- */
@@ -334,14 +322,10 @@ int half_scale(const struct graph *from, const struct half_options *options, str
                          s.n_losses);
     if (!code && s.n_gradients)
         code = visit_all(&s);
-    if (!code && s.n_gradients && options->scaling == HALF_DYNAMIC)
+    if (!code && s.n_gradients && options->scaling == HALF_DYNAMIC) {
         redirect_ends(&s);
-    code = rewrite_close(&s.r, code, to, n);
-    if (!code && *to && options->scaling == HALF_DYNAMIC)
-        code = extend_entries(&s, *to);
-    if (code && *to) {
-        graph_free(*to);
-        *to = NULL;
+        extend_ready(&s);
+        code = err->code;
     }
-    return code;
+    return rewrite_close(&s.r, code, to, n);
 }

@@ -988,17 +988,24 @@ static struct edge once(void *context, const struct node *asker, struct edge edg
 /* ---- nodes of passes ---- */
 
 /* Where gradients begin they are the pass' share of what they were. */
-static struct edge input_in(struct dense_cutter *c, const struct node *reader, struct edge edge,
-                            int pass)
+static struct edge input_in(void *context, const struct node *reader, struct edge edge, int pass)
 {
+    struct dense_cutter *c = context;
     const struct node *node = graph_node(c->r.from, edge.node);
-    struct edge part = dense_known(c, edge, pass);
+    if (edge.slot == CONTROL_SLOT)
+        return in_pass(c, edge.node) ? of_pass(c, edge, pass)
+                                     : (struct edge){c->r.after[edge.node][0], CONTROL_SLOT};
+    bool is_mean = in_pass(c, edge.node) && node_has(reader, OP_CHECKS);
+    int layout = is_mean ? c->options->passes + pass : pass;
+    struct edge part = dense_known(c, edge, layout);
+    if (edge_exists(part))
+        return part;
     if (!in_pass(c, edge.node)) {
         /* A pass takes its rows of a value that is there once. */
         struct edge whole = rewrite_edge(&c->r, edge), range[2];
         const struct shape *shape = &graph_output(c->r.from, edge)->shape;
-        if (edge_exists(part) || !dense_is_rows(c, edge))
-            return edge_exists(part) ? part : whole;
+        if (!dense_is_rows(c, edge))
+            return whole;
         struct build *b = begin(c, edge, "rows", pass);
         find_range(c, dense_row_count(b, whole), pass, range);
         const struct edge inputs[] = {whole, with_rest(b, range[0], shape->rank, 0),
@@ -1011,12 +1018,10 @@ static struct edge input_in(struct dense_cutter *c, const struct node *reader, s
         mark(c, part.node, "_priority", 1 + pass);
         return dense_note(c, edge, pass, part);
     }
-    if (node_has(reader, OP_CHECKS))
-        return mean_of(c, edge, pass, false);
+    if (is_mean)
+        return dense_note(c, edge, layout, mean_of(c, edge, pass, false));
     if (!node_attr(node, "_loss"))
         return of_pass(c, edge, pass);
-    if (edge_exists(part))
-        return part;
     struct edge share = share_of(c, graph_output(c->r.from, edge)->type, pass);
     return dense_note(c, edge, pass, build_binary(&c->b, "Mul", of_pass(c, edge, pass), share));
 }
@@ -1029,25 +1034,18 @@ static void wait_for(struct dense_cutter *c, int id, int before)
 static void visit_in(struct dense_cutter *c, const struct node *node)
 {
     int n = c->options->passes;
-    struct edge *inputs =
-        arena_array(&c->r.arena, (size_t)(node->n_inputs * n) + 1, sizeof *inputs);
     struct edge *copies = arena_array(&c->r.arena, (size_t)n, sizeof *copies);
+    /* What they get is made first: the copies follow each other. */
     for (int k = 0; k < n; k++)
         for (int i = 0; i < node->n_inputs; i++)
-            inputs[k * node->n_inputs + i] = input_in(c, node, node->inputs[i], k);
+            input_in(c, node, node->inputs[i], k);
     if (c->r.err->code)
         return;
     c->first[node->id] = (int)c->r.to->nodes.n;
     for (int k = 0; k < n; k++) {
-        struct node_spec spec = graph_spec_like(node);
-        spec.name = arena_printf(&c->r.to->arena, "pass_%d/%s", k, node->name);
-        spec.inputs = inputs + k * node->n_inputs;
-        spec.n_inputs = node->n_inputs;
-        struct node *copy = graph_add_trusted(c->r.to, &spec, node->outputs, node->n_outputs);
-        for (int i = 0; i < node->n_controls; i++) {
-            int from = node->controls[i];
-            wait_for(c, copy->id, in_pass(c, from) ? c->first[from] + k : c->r.after[from][0]);
-        }
+        const char *name = arena_printf(&c->r.to->arena, "pass_%d/%s", k, node->name);
+        const struct rewrite_copy spec = {node, k, .name = name};
+        const struct node *copy = rewrite_add_mapped(&c->r, &spec, input_in);
         mark(c, copy->id, DENSE_PASS, k);
         if (node_has(node, OP_RANDOM) && k) /* each pass draws other random numbers */
             mark(c, copy->id, "seed2", node_int(copy, "seed2") + k);

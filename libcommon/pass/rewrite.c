@@ -405,35 +405,32 @@ struct node *rewrite_add_mapped(struct rewrite *r, const struct rewrite_copy *co
 
 /* ---- constants ---- */
 
-struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
-                                    struct tensor *value, int *n)
+struct node rewrite_constant_view(struct rewrite *r, const struct node *node, struct tensor *value)
 {
     struct arena *arena = &r->to->arena;
+    const struct node_output output = {value->type, false, value->shape};
     struct attr *attrs = arena_array(arena, 3, sizeof *attrs);
     const struct attr_value *groups = node_attr(node, "_class");
-    *n = 0;
+    int n = 0;
     if (groups)
-        attrs[(*n)++] = (struct attr){"_class", *groups};
+        attrs[n++] = (struct attr){"_class", *groups};
     struct attr_value wrapped = attr_tensor(value);
-    attrs[(*n)++] = (struct attr){"dtype", attr_type(value->type)};
-    attrs[(*n)++] = (struct attr){"value", attr_copy(arena, &wrapped)};
+    attrs[n++] = (struct attr){"dtype", attr_type(value->type)};
+    attrs[n++] = (struct attr){"value", attr_copy(arena, &wrapped)};
     tensor_release(value);
-    return attrs;
+    return (struct node){.op = registry_find(r->from->registry, "Const"),
+                         .attrs = attrs,
+                         .n_attrs = n,
+                         .outputs = arena_copy(&r->arena, &output, sizeof output),
+                         .n_outputs = 1};
 }
 
 struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,
                              struct tensor *value)
 {
-    struct node_output output = {value->type, false, value->shape};
-    int n;
-    const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
-    struct node_spec spec = graph_spec_like(near);
-    spec.op = "Const";
-    spec.name = rewrite_name_near(r, near->name, suffix);
-    spec.attrs = attrs;
-    spec.n_attrs = n;
-    spec.assigned = near->assigned;
-    return (struct edge){graph_add_trusted(r->to, &spec, &output, 1)->id, 0};
+    const struct node view = rewrite_constant_view(r, near, value);
+    const char *name = rewrite_name_near(r, near->name, suffix);
+    return (struct edge){rewrite_add_as(r, near, &view, name)->id, 0};
 }
 
 bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy)
@@ -455,24 +452,15 @@ const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge)
 
 /* ---- names and the end ---- */
 
-/* "Div/y": a number of a script, named after the node that it was written for. */
-static bool is_operand_name(const struct rewrite *r, const char *name, size_t prefix)
-{
-    char parent[512];
-    if (prefix >= sizeof parent)
-        return false;
-    memcpy(parent, name, prefix);
-    parent[prefix] = '\0';
-    return graph_find(r->from, parent) != NULL;
-}
-
-bool rewrite_has_own_name(const struct rewrite *r, const struct node *node)
+bool rewrite_has_own_name(struct rewrite *r, const struct node *node)
 {
     const char *op = node->op->def->name, *last = strrchr(node->name, '/');
     size_t n = strlen(op);
-    if (last && node_is(node, "Const") &&
-        is_operand_name(r, node->name, (size_t)(last - node->name)))
-        return false;
+    if (last && node_is(node, "Const")) { /* "Div/y": a number, for the node that a script wrote */
+        int prefix = (int)(last - node->name);
+        if (graph_find(r->from, arena_printf(&r->arena, "%.*s", prefix, node->name)))
+            return false;
+    }
     last = last ? last + 1 : node->name;
     if (strncmp(last, op, n))
         return true;

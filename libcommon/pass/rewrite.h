@@ -168,9 +168,8 @@ bool rewrite_reads(const struct rewrite *r, struct edge edge);
 struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,
                              struct tensor *value);
 
-/* Attributes of a Const in the place of `node`; the tensor's memory is taken over. */
-struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
-                                    struct tensor *value, int *n);
+/* A Const in the place of `node`, as rewrite_view; the tensor's memory is taken over. */
+struct node rewrite_constant_view(struct rewrite *r, const struct node *node, struct tensor *value);
 
 /* The value of an edge of `to` that is a constant, and so without conditions. NULL: it is not, or
  * is where gradients of a loss begin, which others are to find. */
@@ -181,7 +180,7 @@ bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy);
 
 /* False for a name made from the op's, "MatMul", "hidden/MatMul_1", or, of a constant, from the
  * node that it was made for, "Div/y". */
-bool rewrite_has_own_name(const struct rewrite *r, const struct node *node);
+bool rewrite_has_own_name(struct rewrite *r, const struct node *node);
 
 void rewrite_note(struct rewrite *r, const char *node, const char *what);
 

@@ -381,7 +381,7 @@ int half_parse(struct half_options *options, const char *type, const char *scale
 
 /* Returns whether a Cast takes over the node's name, under which others expect float32. Nobody
  * looks up names within loops. */
-static bool is_known(const struct halver *h, const struct node *node)
+static bool is_known(struct halver *h, const struct node *node)
 {
     return is_painted(h, node->id) && node->n_outputs == 1 &&
            is_float(h->r.from, (struct edge){node->id, 0}) &&
@@ -391,22 +391,20 @@ static bool is_known(const struct halver *h, const struct node *node)
 
 static struct edge add_cast(struct halver *h, struct edge edge, enum dtype type, const char *name)
 {
-    struct graph *to = h->r.to;
     const struct node *near = graph_node(h->r.from, edge.node);
-    const struct edge input = rewrite_edge(&h->r, edge);
-    struct attr *attrs = arena_array(&to->arena, 2, sizeof *attrs);
+    struct edge input = rewrite_edge(&h->r, edge);
+    struct attr *attrs = arena_array(&h->r.to->arena, 2, sizeof *attrs);
     struct node_output output = {type, false, near->outputs[edge.slot].shape};
     attrs[0] = (struct attr){"DstT", attr_type(type)};
-    attrs[1] = (struct attr){"SrcT", attr_type(graph_output(to, input)->type)};
-    struct node_spec spec = graph_spec_like(near);
-    spec.op = "Cast";
-    spec.name = name;
-    spec.inputs = &input;
-    spec.n_inputs = 1;
-    spec.attrs = attrs;
-    spec.n_attrs = 2;
-    spec.assigned = near->assigned;
-    return (struct edge){graph_add_trusted(to, &spec, &output, 1)->id, 0};
+    attrs[1] = (struct attr){"SrcT", attr_type(graph_output(h->r.to, input)->type)};
+    const struct node cast = {.op = registry_find(h->r.to->registry, "Cast"),
+                              .inputs = &input,
+                              .n_inputs = 1,
+                              .attrs = attrs,
+                              .n_attrs = 2,
+                              .outputs = &output,
+                              .n_outputs = 1};
+    return (struct edge){rewrite_add_as(&h->r, near, &cast, name)->id, 0};
 }
 
 /* Returns an edge of the source in 16 bits, or in float32. It is cast once for all users. */

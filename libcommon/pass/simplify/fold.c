@@ -174,11 +174,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
                 rewrite_copy(&f.r, node);
             else if (node->n_outputs == 1) {
                 struct tensor *value = &f.values[f.r.first[node->id]];
-                struct node_output output = {value->type, false, value->shape};
-                struct node constant = {.op = registry_find(from->registry, "Const"),
-                                        .outputs = &output,
-                                        .n_outputs = 1};
-                constant.attrs = rewrite_constant_attrs(&f.r, node, value, &constant.n_attrs);
+                const struct node constant = rewrite_constant_view(&f.r, node, value);
                 rewrite_add(&f.r, node, &constant);
                 rewrite_note(&f.r, node->name, node->op->def->name);
             } else {

@@ -15,6 +15,24 @@ bool node_writes_ref(const struct node *node, int input)
     return node_takes_ref(node, input) && !node_has(node, OP_READS_REF);
 }
 
+bool access_is_variable(const struct graph *graph, struct edge edge)
+{
+    const struct node *from = graph_node(graph, edge.node);
+    return edge.slot >= 0 && !from->n_inputs && from->outputs[edge.slot].is_ref;
+}
+
+const struct node *access_written(const struct graph *graph, const struct node *node)
+{
+    if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
+        !node_has(node, OP_OVERWRITES))
+        return NULL;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&
+            access_is_variable(graph, node->inputs[i]))
+            return graph_node(graph, node->inputs[i].node);
+    return NULL;
+}
+
 const int *access_variables(const struct graph *graph, struct arena *memory)
 {
     struct error none = ERROR_INIT;

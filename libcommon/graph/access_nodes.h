@@ -13,6 +13,11 @@ bool node_takes_ref(const struct node *node, int input);
 /* Returns whether the node writes the variable whose reference that input is. */
 bool node_writes_ref(const struct node *node, int input);
 
+/* Returns whether the edge is a variable itself, which exists in every loop. */
+bool access_is_variable(const struct graph *graph, struct edge edge);
+/* Returns the variable that a node writes, or NULL. */
+const struct node *access_written(const struct graph *graph, const struct node *node);
+
 /* Returns, by node, the variable that it is or whose reference it passes on (-1: none), named by
  * the first node that is it (same name and container). In the arena's memory. */
 const int *access_variables(const struct graph *graph, struct arena *memory);

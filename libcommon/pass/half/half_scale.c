@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/build.h"
 #include "pass/half/half.h"
-#include "pass/part/part.h"
 #include "pass/rewrite.h"
 
 /* ---- facts about the source, and new nodes ---- */
@@ -111,7 +111,7 @@ static void add_decision(struct half_scaler *s)
 static struct edge instead_of(struct half_scaler *s, struct edge edge)
 {
     const struct node *node = graph_node(s->r.from, edge.node);
-    const struct node *variable = part_written(s->r.from, node);
+    const struct node *variable = access_written(s->r.from, node);
     if (!(s->facts[node->id] & SCALE_GATED))
         return rewrite_edge(&s->r, edge);
     return variable ? (struct edge){s->r.after[variable->id][0], 0}
@@ -134,7 +134,7 @@ static void redirect_ends(struct half_scaler *s)
             }
             struct edge *now = &s->r.edges[s->r.first[edge.node] + edge.slot];
             *now = instead_of(s, edge);
-            if (!part_written(from, graph_node(from, edge.node)))
+            if (!access_written(from, graph_node(from, edge.node)))
                 continue;
             /* Read the variable as it is after all updates. */
             *now = build_after(&s->b, *now, &s->done, 1);
@@ -299,7 +299,7 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         /* Updates are gated, and so are checks of gradients that were handed over; but nothing that
          * the gradients themselves need. */
         graph_each(node, from) {
-            bool waits = part_written(from, node) ||
+            bool waits = access_written(from, node) ||
                          (node_has(node, OP_CHECKS) && s.facts[node->id] & SCALE_OF_GRADIENTS);
             if (waits && s.facts[node->id] & (SCALE_AFTER | SCALE_TRAINS) &&
                 !(s.facts[node->id] & SCALE_BEFORE))

@@ -61,27 +61,8 @@ static struct edge part_edge(struct cutter *c, struct edge edge, int part,
 
 /* ---- variables ----
  *
- * These functions find the nodes that take a variable itself, rather than its value, or change it;
- * and nodes that read a variable after other writes than the node that they have it from. The order
- * of all reads and writes is found when it is known which nodes run (exec/run/divide.h). */
-
-bool part_is_variable(const struct graph *graph, struct edge edge)
-{
-    const struct node *from = graph_node(graph, edge.node);
-    return edge.slot >= 0 && !from->n_inputs && from->outputs[edge.slot].is_ref;
-}
-
-const struct node *part_written(const struct graph *graph, const struct node *node)
-{
-    if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
-        !node_has(node, OP_OVERWRITES))
-        return NULL;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&
-            part_is_variable(graph, node->inputs[i]))
-            return graph_node(graph, node->inputs[i].node);
-    return NULL;
-}
+ * Which nodes read a variable after other writes than the node that they have it from. The order of
+ * all reads and writes is found when it is known which nodes run (exec/run/divide.h). */
 
 /* A node and the one it has a variable from: their accesses; the second also counts as a read. */
 struct read_source {
@@ -197,7 +178,7 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
     spec.controls = after;
     for (int i = 0; i < n; i++) {
         struct edge other = node_dependency(node, i);
-        if (part_is_variable(c->from, other))
+        if (access_is_variable(c->from, other))
             continue;
         /* the reader also reads its value */
         if (access_variable_at(c->from, c->variable, other) >= 0)
@@ -355,7 +336,7 @@ static struct edge part_edge(struct cutter *c, struct edge edge, int part,
     }
 
     int frame = c->frames->frame[reader->id];
-    bool variable = part_is_variable(c->from, edge);
+    bool variable = access_is_variable(c->from, edge);
     /* A variable's value must be sent to this reader alone in three cases: in a loop, where it is
      * read in each iteration; after writes that not all readers follow; and where a branch may skip
      * the reader. It is then read when the reader could run. */
@@ -489,7 +470,7 @@ static int part_find_loops(struct cutter *c)
         mark_loop(c, c->frames->frame[node->id], c->part[node->id]);
         mark_loop(c, frames_output(c->frames, node), c->part[node->id]);
         for (int k = 0; k < node->n_inputs; k++)
-            if (part_is_variable(c->from, node->inputs[k]) && !node_takes_ref(node, k))
+            if (access_is_variable(c->from, node->inputs[k]) && !node_takes_ref(node, k))
                 mark_loop(c, c->frames->frame[node->id], c->part[node->inputs[k].node]);
     }
     for (int f = n_frames - 1; f > FRAME_ROOT; f--) {

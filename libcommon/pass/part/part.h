@@ -53,12 +53,6 @@ struct parts {
     VEC(struct part_crossing) crossings;
 };
 
-/* Returns whether the edge is a variable itself, which exists in every loop. */
-bool part_is_variable(const struct graph *graph, struct edge edge);
-
-/* Returns the variable that a node writes, or NULL. */
-const struct node *part_written(const struct graph *graph, const struct node *node);
-
 /* Inputs of the time estimates besides ops and shapes: speeds of devices and links, and
  * measurements; each may be NULL. */
 struct part_estimates {

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/device_name.h"
 #include "graph/worker_attr.h"
-#include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"
 
 /* ---- names, devices, copies ---- */
@@ -104,7 +104,7 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
     if (edge.slot == CONTROL_SLOT)
         return (struct edge){r->done, CONTROL_SLOT};
     /* The variable is read after the updates of the step. */
-    const struct node *variable = part_written(r->w.from, graph_node(r->w.from, edge.node));
+    const struct node *variable = access_written(r->w.from, graph_node(r->w.from, edge.node));
     struct edge ref = {r->copy[variable->id], 0};
     struct node_spec spec = replicate_spec("Identity", &ref, 1, NULL, 0);
     spec.controls = &r->done;
@@ -230,7 +230,7 @@ const char *replicate_reduction(const struct node *node, enum dtype type)
 bool replicate_is_read(const struct replicator *r, const struct node *node)
 {
     return has(r, node->id, FACT_SHARD) && node_is(node, "Identity") &&
-           part_is_variable(r->w.from, node->inputs[0]);
+           access_is_variable(r->w.from, node->inputs[0]);
 }
 
 int replicate_copy_all(struct replicator *r, unsigned after, rewrite_map *map)

@@ -8,7 +8,6 @@
 #include "graph/access_nodes.h"
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
-#include "pass/part/part.h"
 #include "pass/place/place.h"
 #include "pass/replicate/replicate_plan.h"
 
@@ -74,7 +73,7 @@ int replicate_find_entry(struct replicator *r, const char *what)
  * nodes that wait for it are not affected. */
 static bool changes_part(const struct graph *graph, const struct node *writer)
 {
-    const struct node *variable = part_written(graph, writer);
+    const struct node *variable = access_written(graph, writer);
     return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
@@ -85,7 +84,7 @@ static bool is_of_all(const struct graph *graph, struct edge edge)
 
 static bool is_stateless_writer(const struct replicator *r, const struct node *node)
 {
-    return has(r, node->id, FACT_NEEDED) && part_written(r->w.from, node) &&
+    return has(r, node->id, FACT_NEEDED) && access_written(r->w.from, node) &&
            !has(r, node->id, FACT_INITIAL);
 }
 
@@ -157,7 +156,7 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
                 (has(r, node->inputs[i].node, FACT_OUTSIDE) &&
                  !has(r, node->inputs[i].node, FACT_DOWN | FACT_WRITTEN)))
                 add_exchange(r, node->inputs[i], variable);
-            else if (!part_is_variable(r->w.from, node->inputs[i]))
+            else if (!access_is_variable(r->w.from, node->inputs[i]))
                 add_to_update(r, &todo, node->inputs[i].node);
         }
         for (int i = 0; i < node->n_controls; i++) {
@@ -288,7 +287,7 @@ static int find_interval(struct replicator *r, const struct node *node)
         *steps = from == r->steps ? *steps : from;
     }
     const struct node *written =
-        has(r, node->id, FACT_WRITER) ? part_written(r->w.from, node) : NULL;
+        has(r, node->id, FACT_WRITER) ? access_written(r->w.from, node) : NULL;
     const struct push *push = written ? push_of(r, written->name) : NULL;
     if (push && push->has_gradient && *steps != r->steps && *steps != push->steps)
         return error_set(r->w.err, ERR_DATA,
@@ -412,7 +411,7 @@ int replicate_find(struct replicator *r)
         if (!is_stateless_writer(r, node))
             continue;
         r->facts[node->id] |= FACT_WRITER;
-        find_update_of(r, node->id, part_written(r->w.from, node)->name);
+        find_update_of(r, node->id, access_written(r->w.from, node)->name);
     }
     /* Nodes of the update that a worker also needs, or that may be fetched, have two versions. */
     graph_each_named(at, r->w.from)

@@ -16,10 +16,10 @@
  */
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/infer.h"
 #include "graph/walk.h"
 #include "graph/worker_attr.h"
-#include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"
 
 /* Returns the spec with those of the attributes that its op declares. */
@@ -661,7 +661,7 @@ static int add_update(struct replicator *r)
             return r->w.err->code;
         bool reads_state = node_has(node, OP_STATEFUL);
         for (int j = 0; j < node->n_inputs; j++)
-            reads_state |= part_is_variable(r->w.from, node->inputs[j]);
+            reads_state |= access_is_variable(r->w.from, node->inputs[j]);
         if (reads_state)
             graph_add_control(r->w.to, copy, r->round);
         r->updated[node->id] = copy->id;
@@ -754,7 +754,7 @@ static int add_clock(struct replicator *r)
     /* The round begins when all that the nodes that change variables, with what comes after them,
      * need of the rest of the step is there, also the check of the loss. */
     graph_each_ordered(node, r->w.from, r->w.order) {
-        if (!has(r, node->id, FACT_NEEDED) || !part_written(r->w.from, node))
+        if (!has(r, node->id, FACT_NEEDED) || !access_written(r->w.from, node))
             continue;
         r->facts[node->id] |= FACT_WRITER | FACT_AFTER;
         vec_push_in(&r->w.arena, &writers, node->id);

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/device_name.h"
 #include "graph/frames.h"
 #include "graph/op_cost.h"
-#include "pass/part/part.h"
 #include "pass/replicate/replicate_plan.h"
 
 struct towers {
@@ -688,7 +688,7 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
     return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
-           part_written(r->w.from, node) || node_is(node, "Variable") ||
+           access_written(r->w.from, node) || node_is(node, "Variable") ||
            (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 

@@ -13,7 +13,6 @@
 #include "graph/access_nodes.h"
 #include "graph/update_rows.h"
 #include "pass/cut.h"
-#include "pass/part/part.h"
 
 enum slice_role {
     SLICE_NONE,
@@ -382,7 +381,7 @@ static int find_tables(struct slicer *s)
     graph_each(node, s->r.from) {
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
-            if (!node_takes_ref(node, j) || !part_is_variable(s->r.from, node->inputs[j]))
+            if (!node_takes_ref(node, j) || !access_is_variable(s->r.from, node->inputs[j]))
                 continue;
             if (first >= 0)
                 join(s, first, node->inputs[j].node);

@@ -269,10 +269,6 @@ void shard_stats(void *context, const struct query *query)
     struct traffic traffic = {0};
     struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = conns_peers(query->conns);
-    const struct peer_refusals refusals = peers_refused(peers);
-    uint64_t refused = 0;
-    for (int by = REFUSAL_NONE + 1; by < REFUSALS; by++)
-        refused += refusals.by[by];
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
     msgpack_packer *packer = reply_begin(query->peer, query->id, 18);
@@ -283,7 +279,7 @@ void shard_stats(void *context, const struct query *query)
         pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
         pack_key_int(packer, "staged", staged.items);
         pack_key_int(packer, "staged_bytes", staged.bytes);
-        pack_key_uint(packer, "refused", refused);
+        pack_key_uint(packer, "refused", peers_refused(peers));
         pthread_mutex_lock(&shard->lock);
         pack_key_int(packer, "saves", shard->saves);
         pack_key_int(packer, "saves_failed", shard->saves_failed);

@@ -39,7 +39,6 @@ struct channel {
     const struct channel_type *type;
     int fd;
     bool drains;                    /* a read that returns less than requested has emptied it */
-    int refusal;                    /* an enum link_refusal, set if the handshake failed */
     size_t read_bytes, write_bytes; /* best sizes of one read and one write */
 };
 

@@ -3,21 +3,17 @@
 
 #include <string.h>
 
-enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err)
+bool link_guess(const uint8_t *bytes, size_t n, struct error *err)
 {
     static const char *const methods[] = {"GET ", "POST", "HEAD", "PUT ", "OPTI", "CONN", "PRI "};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (n >= 4 && !memcmp(bytes, methods[i], 4)) {
             error_set(err, ERR_PROTOCOL, "an HTTP request, not a hello");
-            return REFUSAL_HTTP;
+            return true;
         }
     if (n >= 2 && bytes[0] == 0x16 && bytes[1] == 0x03) {
         error_set(err, ERR_DENIED, "the peer wants TLS: it has a key, this side has none");
-        return REFUSAL_WRONG_KEY;
+        return false;
     }
-    if (n && bytes[0] != 0xce) {
-        error_set(err, ERR_PROTOCOL, "no hello");
-        return REFUSAL_GARBAGE;
-    }
-    return REFUSAL_NONE;
+    return n && bytes[0] != 0xce && error_set(err, ERR_PROTOCOL, "no hello");
 }

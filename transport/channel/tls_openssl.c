@@ -183,11 +183,10 @@ static int check_start(struct tls_channel *tls, struct error *err)
     if (start[0] == 0x16)
         return 0;
     if (start[0] == 0xce) {
-        tls->channel.refusal = REFUSAL_NO_TLS;
         tls_tell_plain(tls->channel.fd);
         return error_set(err, ERR_DENIED, "a hello without TLS");
     }
-    tls->channel.refusal = link_guess(start, (size_t)n, err);
+    link_guess(start, (size_t)n, err);
     return err->code;
 }
 
@@ -218,13 +217,11 @@ static int handshake(struct channel *channel, struct error *err)
     const char *reason = ERR_reason_error_string(code);
     int number = ERR_GET_REASON(code);
     ERR_clear_error();
-    tls->channel.refusal = REFUSAL_GARBAGE;
     if (!code)
         return error_set(err, ERR_UNAVAILABLE, "the connection was closed during the handshake");
     if (number == SSL_R_WRONG_VERSION_NUMBER || number == SSL_R_UNSUPPORTED_PROTOCOL ||
         number == SSL_R_HTTP_REQUEST || number == SSL_R_UNEXPECTED_MESSAGE)
         return error_set(err, ERR_PROTOCOL, "no TLS there: the other side has no key");
-    tls->channel.refusal = REFUSAL_WRONG_KEY;
     if (tls->server)
         return error_set(err, ERR_DENIED, "the peer's key is another one (%s)", reason);
     return error_set(err, ERR_DENIED, "%s is not the key of this cluster", tls->context->name);

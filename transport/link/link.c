@@ -247,7 +247,7 @@ int link_take_hello(struct link *link, struct record *record, struct error *err)
         !record_get_int(&record->header, "minor", &minor))
         return error_set(err, ERR_PROTOCOL, "a hello without a version");
     if (major != STREAM_MAJOR) {
-        link->refusal = REFUSAL_WRONG_VERSION;
+        link->is_refused = true;
         return error_set(err, ERR_PROTOCOL, "format %lld.%lld, but this program speaks %d.%d",
                          (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
     }
@@ -382,7 +382,7 @@ static void timed(void *context)
     case LINK_HANDSHAKE:
     case LINK_HELLO:
     case LINK_WELCOME:
-        link->refusal = REFUSAL_TIMEOUT;
+        link->is_refused = true;
         error_set(&err, ERR_UNAVAILABLE, "no %s in %.3g s",
                   link->state == LINK_HANDSHAKE ? "TLS handshake" : "hello",
                   link->config->handshake);
@@ -440,7 +440,7 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
         if (!status) {
             start_hello(link);
         } else if (status != CHANNEL_AGAIN) {
-            link->refusal = (enum link_refusal)link->channel->refusal;
+            link->is_refused = true;
             link_fail(link, &err);
         }
     }

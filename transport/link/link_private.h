@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "transport/channel/channel.h"
-#include "transport/channel/link_refusal.h"
 #include "transport/link/link.h"
 #include "transport/link/send_queue.h"
 #include "transport/loop/heartbeat.h"
@@ -70,7 +69,7 @@ struct link {
     double peer_still;               /* how long its loop had been stalled, by its last ping */
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
-    enum link_refusal refusal;
+    bool is_refused;           /* it ends before it is open because of what the peer does */
     double came;               /* when it was accepted */
     struct error unwanted;     /* with a code: the reason to refuse it once its hello came */
     struct loop_poller poller; /* of an open socket */

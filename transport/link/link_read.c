@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "transport/channel/link_refusal.h"
 #include "transport/link/buffer_pool.h"
 #include "transport/link/link_private.h"
 
@@ -152,13 +153,10 @@ static void took(struct link *link, size_t n)
     if (decoder_took(&reading->decoder, n, &err) ||
         (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
         /* The bytes are damaged, or are not from our protocol. */
-        enum link_refusal guess = REFUSAL_NONE;
-        if (link->state == LINK_HELLO && !link->outer.record.offset)
-            guess = link_guess(link->buffer, link->end, &err);
-        if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
-            link->refusal = guess ? guess : REFUSAL_GARBAGE;
-        if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
-            link_fail(link, &err); /* such a peer would not understand us */
+        link->is_refused |= link->state == LINK_HELLO;
+        if (link->state == LINK_HELLO && !link->outer.record.offset &&
+            link_guess(link->buffer, link->end, &err))
+            link_fail(link, &err);
         else
             link_refuse(link, &err);
     } else if (decoder_interrupted(&reading->decoder)) {
@@ -234,8 +232,7 @@ void link_can_read(struct link *link)
             if (link->state == LINK_DRAINING) {
                 link_ended(link);
             } else {
-                if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
-                    link->refusal = REFUSAL_GARBAGE;
+                link->is_refused |= link->state == LINK_HELLO;
                 error_set(&err, ERR_UNAVAILABLE, "%s",
                           n ? channel_error_text(link->channel, errno) : "connection closed");
                 link_fail(link, &err);

@@ -150,7 +150,7 @@ static void turn_away(struct listener *listener, int number)
     struct link *link = peer < 0 ? NULL : accept_link(listener, peer);
     if (!link)
         return;
-    peers_count_refusal(listener->peers, REFUSAL_TOO_MANY);
+    link->is_refused = true;
     link->unwanted = why;
     loop_timer_set(link->timer, HEAR_SECONDS);
 }
@@ -186,7 +186,7 @@ static bool make_room(struct listener *listener, const struct room *room)
         if (is_full)
             tell_full(listener, EMFILE);
         struct error why = ERROR_INIT;
-        peers_count_refusal(listener->peers, REFUSAL_TOO_MANY);
+        oldest->is_refused = true;
         error_set(&why, ERR_RETRY, "too many connect at once");
         link_refuse(oldest, &why);
         return has_room(listener, room);

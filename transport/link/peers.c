@@ -74,7 +74,7 @@ static int take_hello(void *context, struct link *link, struct error *err)
         return error_set(err, ERR_CONFIG, "both ends are '%s'", task);
     bool known = map_get(&peers->newest, task, &newest);
     if (known && (uint64_t)newest > incarnation) {
-        link->refusal = REFUSAL_OLD;
+        link->is_refused = true;
         return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
                          (unsigned long long)link->peer.incarnation, (long long)newest);
     }
@@ -115,13 +115,6 @@ static void link_opened(void *context, struct link *link)
         peers->handler.link.opened(peers->handler.link.context, link);
 }
 
-void peers_count_refusal(struct peers *peers, enum link_refusal why)
-{
-    pthread_mutex_lock(&peers->lock);
-    peers->refused.by[why]++;
-    pthread_mutex_unlock(&peers->lock);
-}
-
 static void closed(void *context, struct link *link, const struct error *why)
 {
     struct peers *peers = context;
@@ -143,7 +136,7 @@ static void closed(void *context, struct link *link, const struct error *why)
     }
     if (!link->dialed) {
         peers->n_waiting--;
-        peers_count_refusal(peers, link->refusal);
+        atomic_fetch_add(&peers->refused, link->is_refused);
     } else {
         dial_lost(peers, link, why);
     }
@@ -271,11 +264,7 @@ const struct link_hello *peers_self(const struct peers *peers)
     return &peers->config.self;
 }
 
-struct peer_refusals peers_refused(const struct peers *peers)
+uint64_t peers_refused(const struct peers *peers)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&peers->lock;
-    pthread_mutex_lock(lock);
-    struct peer_refusals refused = peers->refused;
-    pthread_mutex_unlock(lock);
-    return refused;
+    return atomic_load(&peers->refused);
 }

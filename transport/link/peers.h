@@ -11,7 +11,6 @@
 #define TF_TRANSPORT_PEERS_H
 
 #include "transport/channel/address.h"
-#include "transport/channel/link_refusal.h"
 #include "transport/link/link.h"
 
 struct peers;
@@ -83,11 +82,8 @@ void peers_each(struct peers *peers, void (*call)(void *context, struct link *li
 void peers_trim(struct peers *peers, double seconds);
 const struct link_hello *peers_self(const struct peers *peers);
 
-/* Connections that ended before they were links, by reason. Any thread. */
-struct peer_refusals {
-    uint64_t by[REFUSALS]; /* REFUSAL_NONE: they were not refused */
-};
-
-struct peer_refusals peers_refused(const struct peers *peers);
+/* Returns the number of connections that were refused before they were links: they came with a
+ * wrong key or version, with something else, too late, or there were too many. Any thread. */
+uint64_t peers_refused(const struct peers *peers);
 
 #endif

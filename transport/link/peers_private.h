@@ -28,8 +28,8 @@ struct peers {
     pthread_mutex_t lock;
     struct map by_task; /* open links to tasks, by link->peer.task; changed under the lock */
     struct map newest;  /* latest incarnation by task; the map owns its keys */
-    struct peer_refusals refused; /* under the lock */
-    struct error failed;          /* the first dial that failed since the last peers_wait */
+    atomic_uint_least64_t refused;
+    struct error failed; /* the first dial that failed since the last peers_wait */
 };
 
 /* Makes a connected socket a link: the peer is at `address`, which messages call `text`; `expected`
@@ -40,8 +40,6 @@ struct link *peers_add(struct peers *peers, int fd, const struct address *addres
 /* Returns the open link to a task; NULL: none. In the loop's thread, which alone changes by_task.
  */
 struct link *peers_linked(const struct peers *peers, const char *task);
-
-void peers_count_refusal(struct peers *peers, enum link_refusal why);
 
 /* listener.c */
 void listener_free_first(struct peers *peers);

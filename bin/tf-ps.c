@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
 #include "bin/ps_value.h"
@@ -197,18 +199,17 @@ static int check_job(struct error *err)
 
 static int init_folder(struct ps_call *call, struct error *err)
 {
-    const char *config = getenv("TF_CONFIG");
+    const char *config = getenv("TF_CONFIG"), *path = cluster_options.path;
+    char task[TASK_TEXT_BYTES];
+    struct str text = STR_INIT;
     (void)call;
     if (check_job(err))
         return err->code;
-    if (cluster_options.path)
-        return job_begin(cluster_options.job, cluster_options.path, err);
-    if (!config || !*config)
+    if (!path && (!config || !*config))
         return error_set(err, ERR_USAGE, "which cluster? -c FILE, or TF_CONFIG");
-    char task[TASK_TEXT_BYTES];
-    struct str text = STR_INIT;
-    if (!cluster_config_text(&text, config, task, err))
-        job_begin_text(cluster_options.job, str_text(&text), "TF_CONFIG", err);
+    if (!(path ? file_read(path, WORDS_FILE_BYTES, &text, err)
+               : cluster_config_text(&text, config, task, err)))
+        job_begin(cluster_options.job, str_text(&text), path ? path : "TF_CONFIG", err);
     str_release(&text);
     return err->code;
 }

@@ -19,7 +19,6 @@
 #include "transport/channel/address.h"
 
 #define KEY_BYTES 32
-#define CLUSTER_BYTES ((size_t)64 << 20)
 
 /* ---- its files ---- */
 
@@ -286,7 +285,7 @@ static int check_sockets(const struct cluster *cluster, const char *folder, stru
     return 0;
 }
 
-int job_begin_text(const char *folder, const char *text, const char *name, struct error *err)
+int job_begin(const char *folder, const char *text, const char *name, struct error *err)
 {
     struct job job;
     struct cluster cluster = {0};
@@ -298,16 +297,6 @@ int job_begin_text(const char *folder, const char *text, const char *name, struc
     if (!code)
         job_close(&job);
     cluster_release(&cluster);
-    return code;
-}
-
-int job_begin(const char *folder, const char *cluster_path, struct error *err)
-{
-    struct str text = STR_INIT;
-    int code = file_read(cluster_path, CLUSTER_BYTES, &text, err);
-    if (!code)
-        code = job_begin_text(folder, str_text(&text), cluster_path, err);
-    str_release(&text);
     return code;
 }
 

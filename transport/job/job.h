@@ -35,10 +35,8 @@ struct job {
  * new key. ERR_RETRY if a process of another job still runs in it; ERR_DENIED, ERR_IO. */
 int job_create(struct job *job, const char *folder, const char *cluster, struct error *err);
 
-/* The same with a cluster file, which is checked first. */
-int job_begin(const char *folder, const char *cluster_path, struct error *err);
-/* The same with the text of one; `name` stands for the file in messages. */
-int job_begin_text(const char *folder, const char *text, const char *name, struct error *err);
+/* The same, but checks the text first; `name` stands for the cluster file in messages. */
+int job_begin(const char *folder, const char *text, const char *name, struct error *err);
 
 /* ERR_NOINPUT if the directory is missing or has no running job (no cluster file), ERR_DENIED if it
  * is another user's or open to others. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +16,14 @@
 #define EXEC_LOOKS 1000
 #define EMPTY_LOOKS 3
 
-/* Reads a file of the process's folder in /proc, up to the first read that fails. */
+/* Reads a file of the process's folder in /proc, as far as it can be read. */
 static void read_file(const char *pid, const char *name, struct str *text)
 {
-    char path[64], bytes[4096];
-    ssize_t n;
+    struct error ignored = ERROR_INIT;
+    char path[64];
     str_clear(text);
     snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
-        str_append_bytes(text, bytes, (size_t)n);
-    close_if_open(fd);
+    file_read(path, SIZE_MAX, text, &ignored);
 }
 
 /* Gets a field of proc_pid_stat(5), from the fourth on. Returns false if it is missing. */

@@ -133,11 +133,10 @@ static const struct phase_rule {
 void enter(struct supervisor *s, enum phase phase)
 {
     s->phase = phase;
-    s->phase_name = rules[phase].names[0];
     s->hooked = false;
     s->hook_tries = 0;
     s->about = NULL;
-    LIFE_BEGINS(s->phase_name);
+    LIFE_BEGINS(rules[phase].names[0]);
     if (phase == PHASE_RUN) {
         if (s->rounds++)
             say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
@@ -170,7 +169,6 @@ static bool has_ended(struct supervisor *s)
         if (s->phase == PHASE_OVER)
             watch_end(s); /* which reads the job's progress a last time */
         s->hooked = true;
-        s->phase_name = rule->names[1];
         s->hook_status = -1;
         if (!s->killed_at && (!rule->needs_services || services_run(s)) &&
             run_hook(s, rule->hook, NULL))
@@ -224,9 +222,9 @@ static char *state_json(const struct supervisor *s)
                                                task->restarts, "ended", task->life.ended));
     }
     json_t *all = json_pack("{s:I, s:s, s:s, s:I, s:i, s:s, s:i, s:o}", "pid", (json_int_t)getpid(),
-                            "state", s->phase_name, "why", s->why ? s->why : "", "step",
-                            (json_int_t)s->step, "restarts", (int)s->restarts.n, "max_restarts",
-                            s->budget.text, "result", s->result, "tasks", tasks);
+                            "state", rules[s->phase].names[s->hooked], "why", s->why ? s->why : "",
+                            "step", (json_int_t)s->step, "restarts", (int)s->restarts.n,
+                            "max_restarts", s->budget.text, "result", s->result, "tasks", tasks);
     char *text = json_dumps(all, JSON_COMPACT);
     json_decref(all);
     return text;

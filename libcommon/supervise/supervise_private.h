@@ -60,7 +60,6 @@ struct supervisor {
     int parent_pipe[2], serial;
 
     enum phase phase;
-    const char *phase_name;
     bool hooked;     /* its hook, if any, has been started */
     const char *why; /* why it is to end: "INT", "FAIL"; NULL: it is not */
     int result;

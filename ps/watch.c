@@ -195,9 +195,9 @@ static bool is_overdue(const struct watched_task *task)
     return watch->answered - task->heard > lease * 7 / 8 || missed > 2 * lease;
 }
 
-static void see_replies(struct watch *watch, struct watched_task *task, double before)
+static void see_replies(struct watch *watch, struct watched_task *task)
 {
-    bool heard = task->heard > before;
+    bool heard = task->heard > task->heard_before;
     bool here = task->process.alive || is_elsewhere(task);
     if (!here || !(task->is_shard || task->is_worker))
         return;
@@ -273,14 +273,12 @@ static void let_links_move(struct watch *watch)
         watch->answered += missed;
     }
     watch->looked = now;
-    double *before = mem_array(n + 1, sizeof *before);
     for (size_t i = 0; i < n; i++)
-        before[i] = watch->tasks.items[i]->heard;
+        watch->tasks.items[i]->heard_before = watch->tasks.items[i]->heard;
     loop_run_until(conns_loop(watch->conns), never, watch, LOOK_SECONDS);
     peers_each(conns_peers(watch->conns), hear_ping, watch);
     for (size_t i = 0; i < n; i++)
-        see_replies(watch, watch->tasks.items[i], before[i]);
-    mem_free(before);
+        see_replies(watch, watch->tasks.items[i]);
 }
 
 /* ---- how far it is ---- */

@@ -13,9 +13,10 @@ struct watched_task {
     char name[64];
     bool is_shard, is_worker;
     struct job_process process;
-    bool ready, silent; /* as last reported */
-    double heard;       /* when last heard from; of a worker: also by a shard */
-    const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
+    bool ready, silent;  /* as last reported */
+    double heard;        /* when last heard from; of a worker: also by a shard */
+    double heard_before; /* the same as links were served last */
+    const char *lacks;   /* why it cannot be reached; NULL: nothing is known */
 
     /* Of a shard: */
     double still; /* seconds that its loop has stalled, as it reports */

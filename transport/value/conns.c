@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "transport/value/segment.h"
@@ -31,8 +30,7 @@ struct conns {
     atomic_uint_fast64_t last_call;
     _Atomic uint64_t origin;
 
-    pthread_mutex_t lock; /* guards the members below */
-    VEC(struct peer *) open;
+    pthread_mutex_t lock; /* guards the calls, and the peers as the links' users */
     struct call *calls;
 };
 
@@ -234,9 +232,8 @@ static void link_opened(void *context, struct link *link)
 {
     struct conns *conns = context;
     struct peer *peer = peer_new(link, conns->options.window, conns->segments);
-    link_set_user(link, peer);
     pthread_mutex_lock(&conns->lock);
-    vec_push(&conns->open, peer);
+    link_set_user(link, peer);
     pthread_mutex_unlock(&conns->lock);
     for (struct conns_watcher *w = conns->watchers, *next; w; w = next) {
         next = w->next;
@@ -270,14 +267,8 @@ static void link_closed(void *context, struct link *link, const struct error *wh
         return;
     if (!reason.code)
         error_set(&reason, ERR_UNAVAILABLE, "%s: it has ended", peer_text(peer));
-    link_set_user(link, NULL);
     pthread_mutex_lock(&conns->lock);
-    for (size_t i = 0; i < conns->open.n; i++) {
-        if (conns->open.items[i] == peer) {
-            conns->open.items[i] = vec_pop(&conns->open);
-            break;
-        }
-    }
+    link_set_user(link, NULL);
     pthread_mutex_unlock(&conns->lock);
     peer_close(peer, &reason);
     exchanges_lost(conns->exchanges, peer, &reason);
@@ -354,7 +345,6 @@ void conns_free(struct conns *conns)
     exchanges_free(conns->exchanges);
     segments_free(conns->segments);
     vec_release(&conns->verbs);
-    vec_release(&conns->open);
     pthread_mutex_destroy(&conns->lock);
     mem_free(conns);
 }
@@ -386,13 +376,14 @@ struct outgoing_memory *conns_outgoing(struct conns *conns)
 
 struct peer *conns_peer(struct conns *conns, const char *task)
 {
-    struct peer *found = NULL;
+    struct link *link = peers_find(conns->peers, task);
     pthread_mutex_lock(&conns->lock);
-    for (size_t i = 0; i < conns->open.n && !found; i++)
-        if (!strcmp(peer_task(conns->open.items[i]), task))
-            found = peer_retain(conns->open.items[i]);
+    struct peer *peer = link ? link_user(link) : NULL;
+    if (peer)
+        peer_retain(peer);
     pthread_mutex_unlock(&conns->lock);
-    return found;
+    link_release(link);
+    return peer;
 }
 
 bool conns_is_linked(struct conns *conns, const char *task)

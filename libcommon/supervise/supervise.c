@@ -212,8 +212,11 @@ static const char *state_name(const struct task *task)
                             : "not started";
 }
 
-static char *state_json(const struct supervisor *s)
+/* Writes the state. Any user who may enter the folder may read it. */
+static void state_write(struct supervisor *s)
 {
+    struct error ignored = ERROR_INIT;
+    struct str path = STR_INIT, now = STR_INIT;
     json_t *tasks = json_array();
     for (const struct task *task = s->tasks; task; task = task->next) {
         json_array_append_new(tasks, json_pack("{s:s, s:I, s:s, s:i, s:i, s:s}", "task", task->name,
@@ -227,15 +230,6 @@ static char *state_json(const struct supervisor *s)
                             "max_restarts", s->budget.text, "result", s->result, "tasks", tasks);
     char *text = json_dumps(all, JSON_COMPACT);
     json_decref(all);
-    return text;
-}
-
-/* Writes the state. Any user who may enter the folder may read it. */
-static void state_write(struct supervisor *s)
-{
-    struct error ignored = ERROR_INIT;
-    struct str path = STR_INIT, now = STR_INIT;
-    char *text = state_json(s);
     str_printf(&now, "%s\n", text ? text : "");
     str_printf(&path, "%s/" JOB_STATE_NAME, s->folder ? s->folder : "");
     if (s->folder && strcmp(now.data, str_text(&s->state)) != 0)

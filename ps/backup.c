@@ -85,18 +85,6 @@ static int go_on(const struct backup_fetch *f, struct error *err)
     return error_set(err, ERR_CANCELLED, "%s: stopped; nothing was saved", f->backup->path);
 }
 
-static int fetch_part(struct backup_fetch *f, int task, struct error *err)
-{
-    char about[256];
-    size_t i = (size_t)f->fields.index;
-    struct task_request request = {
-        .verb = "part", .about = about, .answered = receive_part, .context = f};
-    shard_fields_add(&request, &f->fields);
-    snprintf(about, sizeof about, "'%.200s'",
-             i < f->names.n ? f->names.items[i] : "what it aggregates");
-    return client_ask_one(f->backup->client, task, &request, err) ? err->code : go_on(f, err);
-}
-
 static int fetch_all(struct backup_fetch *f, int task, struct error *err)
 {
     struct task_request list = {.verb = "list",
@@ -107,7 +95,14 @@ static int fetch_all(struct backup_fetch *f, int task, struct error *err)
         return err->code;
     f->fields.index = 0;
     do {
-        if (fetch_part(f, task, err))
+        char about[256];
+        size_t i = (size_t)f->fields.index;
+        struct task_request part = {
+            .verb = "part", .about = about, .answered = receive_part, .context = f};
+        shard_fields_add(&part, &f->fields);
+        snprintf(about, sizeof about, "'%.200s'",
+                 i < f->names.n ? f->names.items[i] : "what it aggregates");
+        if (client_ask_one(f->backup->client, task, &part, err) || go_on(f, err))
             return err->code;
         if (f->tensors.n != (size_t)f->fields.index + (f->n > 0))
             return error_set(err, ERR_PROTOCOL, "%s: an answer without a value",

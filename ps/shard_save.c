@@ -201,24 +201,18 @@ static int await_others(const struct leading_save *save, struct inquiry *inquiry
 
 /* ---- leading: writing ---- */
 
-static int write_parts(struct leading_save *save, struct error *err)
-{
-    const struct shard_origin run = {.step = -1, .run = save->writer.run};
-    struct inquiry *inquiry = ask_others(save, "keep", &run, "its part of a checkpoint");
-    struct error other = ERROR_INIT;
-    int code = write_part(save->shard, save->name, save->seconds, err);
-    int failed = await_others(save, inquiry, SHARD_WAIT_MAX, &other);
-    if (!code && failed)
-        *err = other;
-    return err->code;
-}
-
 static int collect_parts(void *context, struct store *store, struct save_request *request,
                          struct error *err)
 {
     struct leading_save *save = context;
+    const struct shard_origin run = {.step = -1, .run = save->writer.run};
+    struct inquiry *inquiry = ask_others(save, "keep", &run, "its part of a checkpoint");
+    struct error other = ERROR_INIT;
     (void)store;
-    if (write_parts(save, err))
+    int code = write_part(save->shard, save->name, save->seconds, err);
+    if (await_others(save, inquiry, SHARD_WAIT_MAX, &other) && !code)
+        *err = other;
+    if (err->code)
         return err->code;
     const scalar_vec *scalars = shard_measured(save->shard);
     request->scalars = scalars->items;

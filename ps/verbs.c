@@ -47,34 +47,24 @@ static void take_place(void *context, const char *task, const struct record *rep
                     &found->container);
 }
 
-/* This costs a round trip more than guessing, but is right with any placement. */
-static int find(struct client *client, const struct variable_place *place, struct task_reply *found,
-                struct error *err)
+/* Sends the request about a variable to the task that has it. To find that costs a round trip more
+ * than guessing, but is right with any placement. */
+static int ask_owner(struct client *client, const struct variable_place *place,
+                     struct task_request *request, struct error *err)
 {
-    *found = (struct task_reply){.client = client};
-    int code = verbs_ask(client, "list", place, take_place, found, err);
+    struct task_reply found = {.client = client};
+    char about[256];
+    int code = verbs_ask(client, "list", place, take_place, &found, err);
     if (code)
         return code;
-    if (!found->n)
+    if (!found.n)
         return error_set(err, ERR_NOINPUT, "no %s has a variable '%s'%s%s",
                          client_asks_worker(client) ? "worker" : "shard", place->name,
                          place->container ? " in container " : "",
                          place->container ? place->container : "");
-    if (found->n > 1)
+    if (found.n > 1)
         return error_set(err, ERR_USAGE, "'%s' is there %d times: --container says which",
-                         place->name, found->n);
-    return 0;
-}
-
-/* Sends the request about a variable to the task that has it. */
-static int ask_owner(struct client *client, const struct variable_place *place,
-                     struct task_request *request, struct error *err)
-{
-    struct task_reply found;
-    char about[256];
-    int code = find(client, place, &found, err);
-    if (code)
-        return code;
+                         place->name, found.n);
     struct shard_fields fields = {
         .container = found.container, .name = place->name, .origin.step = -1};
     snprintf(about, sizeof about, "'%.200s'", place->name);

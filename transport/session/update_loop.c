@@ -133,18 +133,6 @@ static void tell_end(void *argument)
     atomic_store(&update->ended, true);
 }
 
-static void run_until_told(struct update_loop *update)
-{
-    int code = open_session(update, &update->why);
-    for (int64_t number = 1; !code && !atomic_load(&update->stop); number++)
-        code = run_once(update, number, &update->why);
-    pthread_mutex_lock(&update->lock);
-    struct driver_session *session = update->session;
-    update->session = NULL;
-    pthread_mutex_unlock(&update->lock);
-    driver_session_close(session);
-}
-
 static void *run_thread(void *argument)
 {
     struct update_loop *update = argument;
@@ -152,7 +140,14 @@ static void *run_thread(void *argument)
     int code = read_update(update, &update->unread);
     loop_post(loop, tell_read, update);
     if (!code)
-        run_until_told(update);
+        code = open_session(update, &update->why);
+    for (int64_t number = 1; !code && !atomic_load(&update->stop); number++)
+        code = run_once(update, number, &update->why);
+    pthread_mutex_lock(&update->lock);
+    struct driver_session *session = update->session;
+    update->session = NULL;
+    pthread_mutex_unlock(&update->lock);
+    driver_session_close(session);
     served_graph_release(&update->sent); /* here, as a large graph takes long */
     loop_post(loop, tell_end, update);
     return NULL;
@@ -199,18 +194,6 @@ static int start(struct update_loop *update, struct error *err)
     return code;
 }
 
-/* The update exists: replies now, or, while its graph is still read, together with the first
- * asker. */
-static void join(struct update_loop *running, struct update_loop *update)
-{
-    if (running->is_read) {
-        reply_all(update, &running->unread);
-    } else {
-        vec_push(&running->askers, update->askers.items[0]);
-        update->askers.n = 0;
-    }
-}
-
 /* Runs in the loop's thread, when the digest is known. */
 static void take_up(void *argument)
 {
@@ -222,17 +205,18 @@ static void take_up(void *argument)
     struct update_loop *running = updates->first;
     while (running && running->digest != update->digest)
         running = running->next;
-    if (running) {
-        join(running, update);
-        update_loop_free(update);
-    } else if (start(update, &err)) {
-        reply_all(update, &err);
-        update_loop_free(update);
-    } else {
+    if (!running && !start(update, &err)) {
         update->next = updates->first;
         updates->first = update;
         updates->n++;
+        return;
     }
+    if (running && !running->is_read) { /* it is told together with the first asker */
+        vec_push(&running->askers, update->askers.items[0]);
+        update->askers.n = 0;
+    }
+    reply_all(update, running ? &running->unread : &err);
+    update_loop_free(update);
 }
 
 /* Runs in the queue's thread, as a large graph takes long. */

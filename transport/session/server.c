@@ -38,7 +38,6 @@ struct served_step {
     struct peer *asker; /* held */
     const struct handle *handle;
     struct step step;
-    struct rendezvous *rendezvous;
     struct tensor *feeds, *fetches;
     size_t n_feeds; /* number taken, as the handle may be gone at the end */
     atomic_int holders;
@@ -259,7 +258,7 @@ static void step_over(struct session_done *done, int code, const struct error *e
 {
     struct served_step *step = (struct served_step *)done;
     struct error reason = ERROR_INIT;
-    struct rendezvous *rendezvous = step->rendezvous;
+    struct rendezvous *rendezvous = step->step.rendezvous;
     atomic_fetch_add(&step->served->server->steps, 1);
     if (!code)
         reply_step(step);
@@ -306,7 +305,7 @@ static int read_step(struct served_step *step, const struct query *query, struct
     step->step.session = served->id;
     if (take_feeds(step, query, err))
         return err->code;
-    return exchange_begin(served->exchange, step->id, &step->rendezvous, err);
+    return exchange_begin(served->exchange, step->id, &step->step.rendezvous, err);
 }
 
 static struct plan_request call_of(const struct served_step *step)
@@ -328,7 +327,6 @@ static void run(struct served_step *step)
 {
     struct served_session *served = step->served;
     struct plan_request call = call_of(step);
-    step->step.rendezvous = step->rendezvous;
     step->fetches = mem_array((size_t)call.n_fetches + 1, sizeof *step->fetches);
     pthread_mutex_lock(&served->lock);
     step->next = served->steps;
@@ -496,27 +494,22 @@ struct session_options server_session_options(const struct server_options *optio
 }
 
 /* Of two tasks, the one with the lesser name dials. */
-static int reach(struct served_session *served, const struct cluster_task *to, struct error *err)
-{
-    const struct server_options *options = &served->server->options;
-    struct peer *peer = conns_peer(options->conns, to->name);
-    int code = 0;
-    if (peer)
-        exchange_route(served->exchange, to->name, peer);
-    else if (strcmp(options->task, to->name) < 0)
-        code = peers_connect(conns_peers(options->conns), to->name, to->address, options->timeout,
-                             err);
-    peer_release(peer);
-    return code;
-}
-
 static int reach_all(struct served_session *served, struct error *err)
 {
+    const struct server_options *options = &served->server->options;
     int code = 0;
     exchange_route(served->exchange, peer_task(served->owner), served->owner);
-    vec_each(to, &served->sent.cluster.tasks)
-        if (!code && exchange_lacks(served->exchange, to->name))
-            code = reach(served, to, err);
+    vec_each(to, &served->sent.cluster.tasks) {
+        if (code || !exchange_lacks(served->exchange, to->name))
+            continue;
+        struct peer *peer = conns_peer(options->conns, to->name);
+        if (peer)
+            exchange_route(served->exchange, to->name, peer);
+        else if (strcmp(options->task, to->name) < 0)
+            code = peers_connect(conns_peers(options->conns), to->name, to->address,
+                                 options->timeout, err);
+        peer_release(peer);
+    }
     return code;
 }
 

@@ -343,19 +343,6 @@ static int restore_all(struct worker *worker, const struct worker_origin *origin
 
 /* ---- verifying that all have the same variables ---- */
 
-static int digest(struct worker *worker, const struct node *node, int64_t *result,
-                  struct error *err)
-{
-    struct saved_variable saved = {.node = node};
-    int code = worker_take(worker, &saved, err);
-    *result = 0;
-    if (!code && saved.value.type != DTYPE_INVALID)
-        *result = (int64_t)hash_bytes(saved.value.data, tensor_bytes(&saved.value),
-                                      (uint64_t)tensor_count(&saved.value));
-    tensor_release(&saved.value);
-    return code;
-}
-
 static int verify(struct worker *worker, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
@@ -364,12 +351,15 @@ static int verify(struct worker *worker, struct error *err)
     struct tensor all = TENSOR_INIT;
     int code = 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        if (!is_own_variable(worker, graph_node(graph, (int)i)) ||
-            worker_has_part(worker, graph_node(graph, (int)i)))
+        struct saved_variable saved = {.node = graph_node(graph, (int)i)};
+        if (!is_own_variable(worker, saved.node) || worker_has_part(worker, saved.node))
             continue;
-        nodes[n] = graph_node(graph, (int)i);
-        code = digest(worker, nodes[n], &row[n], err);
-        n++;
+        code = worker_take(worker, &saved, err);
+        if (!code && saved.value.type != DTYPE_INVALID)
+            row[n] = (int64_t)hash_bytes(saved.value.data, tensor_bytes(&saved.value),
+                                         (uint64_t)tensor_count(&saved.value));
+        tensor_release(&saved.value);
+        nodes[n++] = saved.node;
     }
     if (!code)
         code = gather(worker, "=variables", row, n, &all, err);

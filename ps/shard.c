@@ -263,18 +263,12 @@ void shard_free(struct shard *shard)
 
 /* ---- in a worker ---- */
 
-static bool is_never(void *context)
-{
-    (void)context;
-    return false;
-}
-
 bool shard_is_asked(struct shard *shard)
 {
     double now = time_now();
     if (now - shard->looked >= LOOK_SECONDS) { /* a look costs microseconds, as a small step does */
         shard->looked = now;
-        loop_run_until(conns_loop(shard->options.conns), is_never, NULL, 0);
+        loop_run_until(conns_loop(shard->options.conns), NULL, NULL, 0);
     }
     return step_pause_is_wanted(shard->steps);
 }

@@ -276,14 +276,14 @@ static void passed(void *context)
 
 bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *context, double timeout)
 {
-    bool late = false, held;
-    if (until(context))
+    bool late = false, held = false;
+    if (until && until(context))
         return true;
     struct loop_event *timer = timeout >= 0 ? loop_timer_new(loop, passed, &late) : NULL;
     if (timer)
         loop_timer_set(timer, timeout);
     enter(loop);
-    while (!(held = until(context)) && !late && !atomic_load(&loop->stopped))
+    while (!(held = until && until(context)) && !late && !atomic_load(&loop->stopped))
         if (wait_once(loop))
             break;
     if (!held && !late)

@@ -39,8 +39,8 @@ int loop_run(struct loop *loop, struct error *err);
 void loop_stop(struct loop *loop);
 
 /* Runs in the calling thread until the condition, which is checked after each event, holds. Returns
- * false if the timeout (seconds; < 0: none) passed, or loop_stop was called, before. Must not be
- * called by the loop. */
+ * false if the timeout (seconds; < 0: none) passed, or loop_stop was called, before. Without a
+ * condition, NULL, only these end it. Must not be called by the loop. */
 bool loop_run_until(struct loop *loop, bool (*until)(void *context), void *context, double timeout);
 
 /* From any thread: `call` runs in the thread that runs the loop, in the order of the posts. */

@@ -3,10 +3,20 @@
 
 #include <string.h>
 
-#define HEAD_BYTES 8 /* two float32 */
-#define TOP_BYTES 8  /* of an index and a value */
-
 static const char *const names[] = {"one_bit", "uniform", "threshold", "top"};
+
+static int64_t row_bytes(const struct gradient_code *code)
+{
+    int64_t bits = (code->group * code->bits + 7) / 8;
+    switch (code->kind) {
+    case CODE_TOP:
+        return code->keep * CODE_ENTRY;
+    case CODE_THRESHOLD:
+        return bits;
+    default:
+        return CODE_HEAD + bits;
+    }
+}
 
 const char *gradient_code_read(struct gradient_code *code, const struct node *node)
 {
@@ -28,18 +38,6 @@ const char *gradient_code_read(struct gradient_code *code, const struct node *no
         return "a threshold is more than 0";
     if (code->kind == CODE_TOP && (code->keep < 1 || code->keep > code->group))
         return "code top keeps 1 or more elements, at most a group";
+    code->row = row_bytes(code);
     return NULL;
-}
-
-int64_t gradient_code_bytes(const struct gradient_code *code)
-{
-    int64_t bits = (code->group * code->bits + 7) / 8;
-    switch (code->kind) {
-    case CODE_TOP:
-        return code->keep * TOP_BYTES;
-    case CODE_THRESHOLD:
-        return bits;
-    default:
-        return HEAD_BYTES + bits;
-    }
 }

@@ -23,20 +23,34 @@
 
 #include "graph/graph.h"
 
+#define CODE_HEAD 8  /* bytes of two float32 */
+#define CODE_ENTRY 8 /* bytes of an index and a value */
+
 enum gradient_code_kind { CODE_ONE_BIT, CODE_UNIFORM, CODE_THRESHOLD, CODE_TOP };
 
 struct gradient_code {
+#define CODE_HEAD 8  /* bytes of two float32 */
+#define CODE_ENTRY 8 /* bytes of an index and a value */
+
     enum gradient_code_kind kind;
     int bits;
-    int64_t group, keep; /* elements */
+    int64_t group, keep; /* elements of a group, and those kept of it */
+    int64_t row;         /* bytes of a row */
     float threshold;
 };
 
 /* Reads a node's attributes. Returns NULL, or what is wrong with them. */
 const char *gradient_code_read(struct gradient_code *code, const struct node *node);
 
-/* Returns the bytes of a row. */
-int64_t gradient_code_bytes(const struct gradient_code *code);
+/* What the kernels of all devices work on; what an op lacks is NULL. */
+struct coded_gradients {
+    struct gradient_code code;
+    int64_t groups, n; /* groups of a gradient; gradients in `rows`, one's after the other's */
+    uint8_t *rows;
+    const float *gradient;
+    float *residual; /* from the gradient's first group on */
+    float *mean;     /* of the n gradients, added in their order */
+};
 
 /* The sum that is encoded: a gradient and the error of the previous one, element by element. */
 struct coded_sum {

@@ -32,7 +32,7 @@ static int count_groups(struct infer *infer, const struct gradient_code *code,
 /* Checks that input `input` holds encoded rows. */
 static int check_rows(struct infer *infer, int input, const struct gradient_code *code)
 {
-    const struct shape rows = shape_matrix(-1, gradient_code_bytes(code));
+    const struct shape rows = shape_matrix(-1, code->row);
     if (!shape_compatible(infer_shape(infer, input), &rows))
         return infer_fail(infer, "codes of %lld bytes are needed, not %s", (long long)rows.dims[1],
                           shape_text(infer_shape(infer, input)));
@@ -46,7 +46,7 @@ static int quantize_shape(struct infer *infer)
     if (read_code(infer, &code) || count_groups(infer, &code, infer_shape(infer, 0), &groups) ||
         infer_scalar(infer, 2))
         return infer->err->code;
-    infer->out[0] = shape_matrix(groups, gradient_code_bytes(&code));
+    infer->out[0] = shape_matrix(groups, code.row);
     return 0;
 }
 

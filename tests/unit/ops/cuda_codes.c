@@ -17,7 +17,8 @@ static uint64_t random_state = 31;
 static const char *const names[] = {"one_bit", "uniform", "threshold", "top"};
 
 struct subject {
-    struct cuda_code code;
+    struct gradient_code code;
+    int64_t groups;
     char group[24], bits[8], keep[24], threshold[24], shape[40];
 };
 
@@ -29,23 +30,21 @@ static struct eager_attr attr_of(const struct subject *s, int i)
     return attrs[i];
 }
 
-static struct subject subject_of(enum cuda_code_kind kind, int64_t group, int64_t groups)
+static struct subject subject_of(enum gradient_code_kind kind, int64_t group, int64_t groups)
 {
     static const int64_t bits[] = {1, 5, 2, 1};
     struct subject s = {.code = {.kind = kind,
                                  .bits = (int)bits[kind],
                                  .group = group,
                                  .keep = group / 3 + 1,
-                                 .threshold = 0.75F,
-                                 .groups = groups}};
-    if (kind == CUDA_CODE_UNIFORM)
+                                 .threshold = 0.75F},
+                        .groups = groups};
+    if (kind == CODE_UNIFORM)
         s.code.bits += group % 4;
-    if (kind == CUDA_CODE_THRESHOLD && group % 2)
+    if (kind == CODE_THRESHOLD && group % 2)
         s.code.bits = 1;
     int64_t packed = (group * s.code.bits + 7) / 8;
-    s.code.row = kind == CUDA_CODE_TOP         ? 8 * s.code.keep
-                 : kind == CUDA_CODE_THRESHOLD ? packed
-                                               : 8 + packed;
+    s.code.row = kind == CODE_TOP ? 8 * s.code.keep : kind == CODE_THRESHOLD ? packed : 8 + packed;
     snprintf(s.group, sizeof s.group, "%lld", (long long)group);
     snprintf(s.bits, sizeof s.bits, "%d", s.code.bits);
     snprintf(s.keep, sizeof s.keep, "%lld", (long long)s.code.keep);
@@ -95,8 +94,10 @@ static void check_decoded(const struct subject *s, const struct tensor *rows, in
     by_cpu("DequantizeGradient", s, in, 2, &expected);
     struct guarded from = beside_place(rows, true);
     struct guarded mean = guarded_new(tensor_bytes(&expected.outputs[0]), members % 2);
-    struct cuda_decode call = {s->code, members, from.data, mean.data, {&fault, ITEM, 0}};
-    beside_launched("decode", cuda_decode(&call, NULL));
+    struct coded_gradients call = {
+        .code = s->code, .groups = s->groups, .n = members, .rows = from.data, .mean = mean.data};
+    struct cuda_fault at = {&fault, ITEM, 0};
+    beside_launched("decode", cuda_decode(&call, &at, NULL));
     beside_compare("decode", &expected.outputs[0], mean.data);
     assert_int_equal(fault.code, FAULT_NONE);
     guarded_free(&from);
@@ -118,8 +119,13 @@ static void check_lost(const struct subject *s, const struct tensor in[3],
     struct guarded from = beside_place(rows, false), g = beside_place(&in[0], true);
     struct guarded r = beside_place(&in[1], true);
     float *lost = (float *)r.data + first, *before = (float *)in[1].data + first;
-    struct cuda_lose call = {s->code, from.data, g.data, lost, {&fault, ITEM, 2}};
-    beside_launched("lose", cuda_lose(&call, NULL));
+    struct coded_gradients call = {.code = s->code,
+                                   .groups = s->groups,
+                                   .rows = from.data,
+                                   .gradient = g.data,
+                                   .residual = lost};
+    struct cuda_fault at = {&fault, ITEM, 2};
+    beside_launched("lose", cuda_lose(&call, &at, NULL));
     for (int64_t i = 0; i < n; i++) {
         float sum = ((float *)in[0].data)[i] + before[i];
         assert_true(lost[i] == sum - ((float *)values.outputs[0].data)[i]);
@@ -157,16 +163,20 @@ static void check(const struct subject *s)
 {
     struct eager_result expected = {0};
     int64_t first = 1 + (int64_t)(unit_random(&random_state) % 2);
-    struct tensor in[3] = {values_of(s, s->code.groups), values_of(s, s->code.groups + first),
+    struct tensor in[3] = {values_of(s, s->groups), values_of(s, s->groups + first),
                            scalar_of(first)};
     by_cpu("QuantizeGradient", s, in, 3, &expected);
     const struct tensor *rows = &expected.outputs[0];
     assert_int_equal(rows->shape.dims[1], s->code.row);
     struct guarded g = beside_place(&in[0], true), r = beside_place(&in[1], true);
     struct guarded to = guarded_new(tensor_bytes(rows), s->code.group % 2);
-    struct cuda_encode call = {s->code, g.data, (float *)r.data + first * s->code.group, to.data};
+    struct coded_gradients call = {.code = s->code,
+                                   .groups = s->groups,
+                                   .rows = to.data,
+                                   .gradient = g.data,
+                                   .residual = (float *)r.data + first * s->code.group};
     beside_launched("encode", cuda_encode(&call, NULL));
-    if (s->code.kind == CUDA_CODE_UNIFORM)
+    if (s->code.kind == CODE_UNIFORM)
         check_parts(s, in, to.data);
     else
         beside_compare(names[s->code.kind], rows, to.data);
@@ -184,7 +194,7 @@ static void rows_are_the_cpus(void **state)
 {
     static const int64_t groups[] = {1, 7, 8, 33, 256, 1003};
     (void)state;
-    for (enum cuda_code_kind kind = CUDA_CODE_ONE_BIT; kind <= CUDA_CODE_TOP; kind++)
+    for (enum gradient_code_kind kind = CODE_ONE_BIT; kind <= CODE_TOP; kind++)
         for (uint64_t i = 0; i < 6; i++) {
             struct subject s = subject_of(kind, groups[i], 1 + (int64_t)i % 3);
             cuda_emulator_seed(i);
@@ -195,7 +205,7 @@ static void rows_are_the_cpus(void **state)
 static void members_are_added_in_their_order(void **state)
 {
     (void)state;
-    for (enum cuda_code_kind kind = CUDA_CODE_ONE_BIT; kind <= CUDA_CODE_TOP; kind++) {
+    for (enum gradient_code_kind kind = CODE_ONE_BIT; kind <= CODE_TOP; kind++) {
         struct subject s = subject_of(kind, 37, 2 * MEMBERS);
         struct eager_result coded = {0};
         struct tensor in[3] = {values_of(&s, 2 * MEMBERS), values_of(&s, 2 * MEMBERS),
@@ -211,23 +221,29 @@ static void members_are_added_in_their_order(void **state)
 
 static void malformed_rows_are_faults(void **state)
 {
-    struct subject s = subject_of(CUDA_CODE_TOP, 8, 2);
+    struct subject s = subject_of(CODE_TOP, 8, 2);
     uint8_t rows[2 * 24] = {0};
     float mean[16] = {0}, gradient[16] = {0}, residual[16];
     struct fault fault = {0};
     (void)state;
     assert_int_equal(s.code.row, 24);
     rows[24 + 8] = 8; /* the second entry of the second group */
-    struct cuda_decode decode = {s.code, 1, rows, mean, {&fault, ITEM, 0}};
-    beside_launched("decode", cuda_decode(&decode, NULL));
+    struct coded_gradients call = {.code = s.code,
+                                   .groups = s.groups,
+                                   .n = 1,
+                                   .rows = rows,
+                                   .gradient = gradient,
+                                   .residual = residual,
+                                   .mean = mean};
+    struct cuda_fault at = {&fault, ITEM, 2};
+    beside_launched("decode", cuda_decode(&call, &at, NULL));
     assert_int_equal(fault.code, FAULT_GROUP);
     assert_int_equal(fault.item, ITEM);
     assert_int_equal(fault.at, 1);
     for (int i = 0; i < 16; i++)
         residual[i] = (float)i;
     fault = (struct fault){0};
-    struct cuda_lose lose = {s.code, rows, gradient, residual, {&fault, ITEM, 2}};
-    beside_launched("lose", cuda_lose(&lose, NULL));
+    beside_launched("lose", cuda_lose(&call, &at, NULL));
     assert_int_equal(fault.code, FAULT_GROUP);
     for (int i = 0; i < 16; i++)
         assert_true(residual[i] == (float)i);

@@ -205,8 +205,8 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
                                      .batch = n,
                                      .channels = c->in_channels,
                                      .groups = c->groups,
-                                     .y = cuda_window_of(&c->window.y),
-                                     .x = cuda_window_of(&c->window.x),
+                                     .y = c->window.y,
+                                     .x = c->window.x,
                                      .image = data->image + offset,
                                      .matrix = data->matrix};
         if (!s->is_plain && !rolls)

@@ -37,7 +37,7 @@ static __global__ void unroll(const struct cuda_unroll call, const int64_t chann
 }
 
 /* Returns the window whose cell k lies at `in`; -1: there is none. */
-DEVICE_INLINE int64_t window_at(const cuda_window &axis, int64_t in, int64_t k)
+DEVICE_INLINE int64_t window_at(const window_axis &axis, int64_t in, int64_t k)
 {
     int64_t start = in + axis.before - k * axis.dilation;
     if (start < 0 || start % axis.stride)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "ops/device/launch_cuda.h"
+#include "ops/nn/pool_shapes.h"
 
 /* ---- conv ----
  *
@@ -16,16 +17,10 @@
  * unrolled into the rows of a matrix [positions, groups, window * channels of a group], or the
  * gradient of such a matrix is summed into the cells it came from. */
 
-/* A window of `size` cells, `dilation` apart, begins at `out` places, the first one `before` cells
- * outside the image. */
-struct cuda_window {
-    int64_t in, size, stride, dilation, before, out;
-};
-
 struct cuda_unroll {
     enum cuda_type type; /* of the images, a float */
     int64_t batch, channels, groups;
-    struct cuda_window y, x;
+    struct window_axis y, x;
     void *image;
     void *matrix; /* of the type; for rolling, of the type that it is computed in */
 };
@@ -41,44 +36,23 @@ CUDA_C int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream)
  * Pooling, with the CPU's bits. Images are planes [height, width, block]: NHWC has one plane per
  * image, with a block of all channels; NCHW one per channel, with blocks of one element. */
 
-enum cuda_pool_form {
-    CUDA_MAX_POOL,
-    CUDA_MAX_POOL_GRAD,
-    CUDA_MAX_POOL_GRAD_GRAD,
-    CUDA_AVG_POOL, /* means only of floats */
-    CUDA_AVG_POOL_GRAD,
-};
-
 struct cuda_pool {
-    enum cuda_pool_form form;
-    enum cuda_type type; /* a number */
+    enum pool_kind kind;
+    enum cuda_type type; /* a number; for means and places a float */
+    bool masked;         /* as in struct pooling */
     int64_t planes, block;
-    struct cuda_window y, x;
-    const void *image;    /* not for AVG_POOL_GRAD */
-    const void *output;   /* for gradients of MaxPool: its output */
-    const void *gradient; /* like the output; for MAX_POOL_GRAD_GRAD like the image */
+    struct window_axis y, x;
+    const void *image;    /* not for POOL_AVG_GRAD and POOL_PLACE_GRAD */
+    const void *output;   /* for POOL_MAX_GRAD and POOL_MAX_GRAD_GRAD: MaxPool's */
+    const void *gradient; /* like the output; for POOL_MAX_GRAD_GRAD like the image */
+    uint8_t *place;       /* written for POOL_WITH_PLACE, read for POOL_PLACE_GRAD */
     void *result;
 };
 
 CUDA_C int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream);
 
-/* ---- pool place ----
- *
- * MaxPool with a byte per window that tells where its largest value is, and its gradient from those
- * bytes (ops/nn/pool.c), with the CPU's bits. */
-
-struct cuda_pool_place {
-    enum cuda_type type; /* a float */
-    int masked;          /* forward: no place if the largest value is not above 0 */
-    int64_t planes, block;
-    struct cuda_window y, x;
-    const void *image, *gradient; /* forward: the image; backward: the gradient */
-    uint8_t *place;               /* written by the forward pass */
-    void *result;                 /* like the output; backward: like the image */
-};
-
-CUDA_C int cuda_max_pool_place(const struct cuda_pool_place *call, struct CUstream_st *stream);
-CUDA_C int cuda_max_pool_place_grad(const struct cuda_pool_place *call, struct CUstream_st *stream);
+/* cuda_pool with places (pool_place_cuda.cu), which it calls. */
+CUDA_C int cuda_pool_place(const struct cuda_pool *call, struct CUstream_st *stream);
 
 /* ---- batch norm ----
  *

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ops/device/chain_cpu.h"
-#include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/pool_planes_cpu.h"
 #include "ops/nn/pool_shapes.h"
@@ -154,11 +153,6 @@ MAX_LOOPS(uint64_t, 0, uint64_t)
 AVG_LOOPS(float)
 AVG_LOOPS(double)
 
-struct pool_row {
-    const char *op;
-    plane_loop *loops[UINT64 + 1]; /* by type */
-};
-
 #define FLOATS(name)                                                                               \
     {                                                                                              \
         [FLOAT32] = name##_float, [FLOAT64] = name##_double                                        \
@@ -169,42 +163,36 @@ struct pool_row {
         [INT64] = name##_int64_t, [UINT64] = name##_uint64_t                                       \
     }
 
-static const struct pool_row rows[] = {
-    {"MaxPool", REALS(max)},
-    {"MaxPoolGrad", REALS(max_grad)},
-    {"MaxPoolGradGrad", REALS(max_grad_grad)},
-    {"MaxPoolWithPlace", FLOATS(max_place)},
-    {"MaxPoolPlaceGrad", FLOATS(max_place_grad)},
-    {"AvgPool", FLOATS(avg)},
-    {"AvgPoolGrad", FLOATS(avg_grad)},
+static plane_loop *const loops[N_POOL_KINDS][UINT64 + 1] = {
+    /* by type */
+    [POOL_MAX] = REALS(max),
+    [POOL_MAX_GRAD] = REALS(max_grad),
+    [POOL_MAX_GRAD_GRAD] = REALS(max_grad_grad),
+    [POOL_AVG] = FLOATS(avg),
+    [POOL_AVG_GRAD] = FLOATS(avg_grad),
+    [POOL_WITH_PLACE] = FLOATS(max_place),
+    [POOL_PLACE_GRAD] = FLOATS(max_place_grad),
 };
 
 struct pool_state {
     struct arrivals arrivals; /* first */
-    const struct pool_form *form;
+    struct pooling pool;
     plane_loop *loop;
-    struct window window;
-    bool masked;
     const struct layout *layout; /* of all images, at their sizes; NULL: row-major */
 };
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct pool_row *row = FORM_FIND(setup, rows);
-    if (!row)
-        return setup->err->code;
     struct pool_state *state = setup->state = mem_alloc(sizeof *state);
-    state->form = pool_form_of(setup->node);
-    state->loop = row->loops[node_type(setup->node, "T")];
-    state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
-    if (window_init(&state->window, setup->node, setup->err))
+    if (pool_init(&state->pool, setup->node, setup->err))
         return setup->err->code;
+    state->loop = loops[state->pool.kind][node_type(setup->node, "T")];
     /* The layout is that of the first image that arrives with one, if it counts the channels of
      * data_format. */
     const struct layout *wanted[3] = {NULL, NULL, NULL};
-    int first = setup->n_in - state->form->n_images;
+    int first = setup->n_in - pool_forms[state->pool.kind].n_images;
     for (int i = first; setup->layouts && i < setup->n_in && !state->layout; i++)
-        if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->window.channels)
+        if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->pool.window.channels)
             state->layout = setup->in_layouts[i];
     for (int i = first; state->layout && i < setup->n_in; i++)
         wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i]);
@@ -225,15 +213,15 @@ struct pool_work {
 static int run_planes(void *context, int64_t begin, int64_t end)
 {
     const struct pool_work *work = context;
-    const struct pool_form *form = work->state->form;
+    enum pool_kind kind = work->state->pool.kind;
     for (int64_t i = begin; i < end; i++) {
         size_t image = (size_t)i * work->image_bytes, output = (size_t)i * work->output_bytes;
-        size_t gradient = form->of_image ? image : output;
+        size_t gradient = kind == POOL_MAX_GRAD_GRAD ? image : output;
         struct plane plane = work->first;
         plane.image = plane.image ? (const char *)plane.image + image : NULL;
         plane.output = plane.output ? (const char *)plane.output + output : NULL;
         plane.gradient = plane.gradient ? (const char *)plane.gradient + gradient : NULL;
-        plane.result = (char *)plane.result + (form->to_image ? image : output);
+        plane.result = (char *)plane.result + (pool_forms[kind].to_image ? image : output);
         plane.place = plane.place ? plane.place + (size_t)i * work->places : NULL;
         work->state->loop(&work->planes, &plane);
     }
@@ -249,9 +237,9 @@ static int run(struct kernel_call *call)
 {
     const struct pool_state *state = call->state;
     const void *data[3];
-    struct pool_work work = {.state = state, .planes = {.window = state->window}};
+    struct pool_work work = {.state = state};
     struct planes *p = &work.planes;
-    const struct shape *image = pool_outputs(call, state->form, &p->window);
+    const struct shape *image = pool_outputs(call, &state->pool, &p->window);
     const struct tensor *out = call->out[0];
     if (!image || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
@@ -271,10 +259,9 @@ static int run(struct kernel_call *call)
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
                                 .result = out->data,
-                                .place = call->n_out == 2     ? call->out[1]->data
-                                         : state->form->place ? (uint8_t *)data[0]
-                                                              : NULL,
-                                .masked = state->masked};
+                                .masked = state->pool.masked};
+    if (state->pool.kind >= POOL_WITH_PLACE)
+        work.first.place = call->n_out == 2 ? call->out[1]->data : (uint8_t *)(uintptr_t)data[0];
     if (tensor_count(out))
         parallel_for(call->threads, p->n, PARALLEL_GRAIN_MOVE / 4 / (cells + 1) + 1, run_planes,
                      &work);

@@ -23,14 +23,14 @@ struct place {
 } // namespace
 
 /* Returns the cells of the window at `out` that are inside the image. */
-DEVICE_INLINE span cells_of(const cuda_window &w, int64_t out)
+DEVICE_INLINE span cells_of(const window_axis &w, int64_t out)
 {
     int64_t start = out * w.stride - w.before, end = start + w.size;
     return {start < 0 ? 0 : start, end > w.in ? w.in : end};
 }
 
 /* Returns the windows that cover the cell at `in`. */
-DEVICE_INLINE span windows_over(const cuda_window &w, int64_t in)
+DEVICE_INLINE span windows_over(const window_axis &w, int64_t in)
 {
     int64_t at = in + w.before, first = at - w.size + 1;
     int64_t end = at / w.stride + 1;
@@ -144,45 +144,46 @@ template <typename T> DEVICE_INLINE T mean_grad_of(const struct cuda_pool &call,
     return narrow<T>(sum);
 }
 
-template <int form>
-constexpr bool is_to_image = form == CUDA_MAX_POOL_GRAD || form == CUDA_AVG_POOL_GRAD;
+template <int kind> constexpr bool is_to_image = kind == POOL_MAX_GRAD || kind == POOL_AVG_GRAD;
 
-template <int form, typename T> static __global__ void pool(const struct cuda_pool call)
+template <int kind, typename T> static __global__ void pool(const struct cuda_pool call)
 {
-    int64_t height = is_to_image<form> ? call.y.in : call.y.out;
-    int64_t width = is_to_image<form> ? call.x.in : call.x.out;
+    int64_t height = is_to_image<kind> ? call.y.in : call.y.out;
+    int64_t width = is_to_image<kind> ? call.x.in : call.x.out;
     int64_t n = call.planes * height * width * call.block;
     T *result = static_cast<T *>(call.result);
     for (int64_t i = thread_index(); i < n; i += thread_count()) {
         place p = place_of(i, height, width, call.block);
-        if constexpr (form == CUDA_MAX_POOL)
+        if constexpr (kind == POOL_MAX)
             result[i] = max_of<T>(call, p);
-        else if constexpr (form == CUDA_MAX_POOL_GRAD)
+        else if constexpr (kind == POOL_MAX_GRAD)
             result[i] = max_grad_of<T>(call, p);
-        else if constexpr (form == CUDA_MAX_POOL_GRAD_GRAD)
+        else if constexpr (kind == POOL_MAX_GRAD_GRAD)
             result[i] = max_grad_grad_of<T>(call, p);
-        else if constexpr (form == CUDA_AVG_POOL)
+        else if constexpr (kind == POOL_AVG)
             result[i] = mean_of<T>(call, p);
         else
             result[i] = mean_grad_of<T>(call, p);
     }
 }
 
-template <int form> static int launch(const struct cuda_pool *call, struct CUstream_st *stream)
+template <int kind> static int launch(const struct cuda_pool *call, struct CUstream_st *stream)
 {
-    int64_t cells = is_to_image<form> ? call->y.in * call->x.in : call->y.out * call->x.out;
+    int64_t cells = is_to_image<kind> ? call->y.in * call->x.in : call->y.out * call->x.out;
     int64_t n = call->planes * cells * call->block;
     return launch_by_number(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (form >= CUDA_AVG_POOL && !is_floating<T>)
+        if constexpr (kind >= POOL_AVG && !is_floating<T>)
             return CUDA_INVALID_VALUE;
         else
-            return CUDA_LAUNCH_EACH((pool<form, T>), n, stream, *call);
+            return CUDA_LAUNCH_EACH((pool<kind, T>), n, stream, *call);
     });
 }
 
 extern "C" int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream)
 {
-    return launch_by_form<CUDA_AVG_POOL_GRAD + 1>(
-        call->form, [&](auto form) { return launch<decltype(form)::value>(call, stream); });
+    if (call->kind >= POOL_WITH_PLACE)
+        return cuda_pool_place(call, stream);
+    return launch_by_form<POOL_AVG_GRAD + 1>(
+        call->kind, [&](auto kind) { return launch<decltype(kind)::value>(call, stream); });
 }

@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "ops/device/types_cuda.cuh"
-#include "ops/nn/pool_shapes.h"
 
 #define ELEMENTS_MAX (int64_t{1} << 31) /* of a launch, in image and output */
 
@@ -144,7 +143,7 @@ static __global__ void gather_places(const places p, const T *gradient, const ui
     }
 }
 
-static axis axis_of(const cuda_window &w)
+static axis axis_of(const window_axis &w)
 {
     return {static_cast<int>(w.in),     static_cast<int>(w.size), static_cast<int>(w.stride),
             static_cast<int>(w.before), static_cast<int>(w.out),  divisor_of(w.stride)};
@@ -152,7 +151,7 @@ static axis axis_of(const cuda_window &w)
 
 /* Calls `launch` with each part of the planes: the number of its first plane, and the part. */
 template <typename Launch>
-static int in_parts(const struct cuda_pool_place *call, bool to_image, int pack, Launch launch)
+static int in_parts(const struct cuda_pool *call, bool to_image, int pack, Launch launch)
 {
     int64_t image = call->y.in * call->x.in, output = call->y.out * call->x.out;
     int64_t cells = to_image ? image : output, packs = call->block / pack;
@@ -176,14 +175,14 @@ static int in_parts(const struct cuda_pool_place *call, bool to_image, int pack,
 }
 
 /* Returns whether all packs of N elements are aligned to their size. */
-template <int N, typename T> static bool can_pack(const struct cuda_pool_place *call, const T *like)
+template <int N, typename T> static bool can_pack(const struct cuda_pool *call, const T *like)
 {
     return call->block % N == 0 && is_aligned(like, N * sizeof(T)) &&
            is_aligned(call->result, N * sizeof(T)) && is_aligned(call->place, N);
 }
 
 template <int N, typename T>
-static int launch_forward(const struct cuda_pool_place *call, struct CUstream_st *stream)
+static int launch_forward(const struct cuda_pool *call, struct CUstream_st *stream)
 {
     return in_parts(call, false, N, [&](const places &p, int64_t image, int64_t output) {
         return CUDA_LAUNCH_EACH((pool_places<N, T>), p.n, stream, p,
@@ -193,7 +192,7 @@ static int launch_forward(const struct cuda_pool_place *call, struct CUstream_st
 }
 
 template <int N, typename T>
-static int launch_backward(const struct cuda_pool_place *call, struct CUstream_st *stream)
+static int launch_backward(const struct cuda_pool *call, struct CUstream_st *stream)
 {
     return in_parts(call, true, N, [&](const places &p, int64_t image, int64_t output) {
         return CUDA_LAUNCH_EACH((gather_places<N, T>), p.n, stream, p,
@@ -203,25 +202,16 @@ static int launch_backward(const struct cuda_pool_place *call, struct CUstream_s
     });
 }
 
-extern "C" int cuda_max_pool_place(const struct cuda_pool_place *call, struct CUstream_st *stream)
+extern "C" int cuda_pool_place(const struct cuda_pool *call, struct CUstream_st *stream)
 {
+    bool back = call->kind == POOL_PLACE_GRAD;
     return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
         constexpr int N = 16 / sizeof(T);
-        return can_pack<N>(call, static_cast<const T *>(call->image))
-                   ? launch_forward<N, T>(call, stream)
-                   : launch_forward<1, T>(call, stream);
-    });
-}
-
-extern "C" int cuda_max_pool_place_grad(const struct cuda_pool_place *call,
-                                        struct CUstream_st *stream)
-{
-    return launch_by_float(call->type, [&](auto like) {
-        typedef typename decltype(like)::type T;
-        constexpr int N = 16 / sizeof(T);
-        return can_pack<N>(call, static_cast<const T *>(call->gradient))
-                   ? launch_backward<N, T>(call, stream)
-                   : launch_backward<1, T>(call, stream);
+        bool packs = can_pack<N>(call, static_cast<const T *>(back ? call->gradient : call->image));
+        if (back)
+            return packs ? launch_backward<N, T>(call, stream)
+                         : launch_backward<1, T>(call, stream);
+        return packs ? launch_forward<N, T>(call, stream) : launch_forward<1, T>(call, stream);
     });
 }

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nn/pool_shapes.h"
 
+#include "base/vec.h"
 #include "ops/math/outputs.h"
 
-const struct pool_form *pool_form_of(const struct node *node)
+const struct pool_form pool_forms[N_POOL_KINDS] = {
+    [POOL_MAX] = {"MaxPool", 1, false},
+    [POOL_MAX_GRAD] = {"MaxPoolGrad", 3, true},
+    [POOL_MAX_GRAD_GRAD] = {"MaxPoolGradGrad", 3, false},
+    [POOL_AVG] = {"AvgPool", 1, false},
+    [POOL_AVG_GRAD] = {"AvgPoolGrad", 1, true},
+    [POOL_WITH_PLACE] = {"MaxPoolWithPlace", 1, false},
+    [POOL_PLACE_GRAD] = {"MaxPoolPlaceGrad", 2, true},
+};
+
+int pool_init(struct pooling *pool, const struct node *node, struct error *err)
 {
-    static const struct pool_form forms[] = {
-        {"MaxPool", 1, false, false, false},        {"MaxPoolGrad", 3, true, false, false},
-        {"MaxPoolGradGrad", 3, false, true, false}, {"AvgPool", 1, false, false, false},
-        {"AvgPoolGrad", 1, true, false, false},     {"MaxPoolWithPlace", 1, false, false, true},
-        {"MaxPoolPlaceGrad", 2, true, false, true},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (node_is(node, forms[i].op))
-            return &forms[i];
-    return NULL;
+    pool->kind = (enum pool_kind)names_find(pool_forms, N_POOL_KINDS, node->op->def->name);
+    pool->masked = pool->kind == POOL_WITH_PLACE && node_bool(node, "masked");
+    return window_init(&pool->window, node, err);
 }
 
-const struct shape *pool_outputs(struct kernel_call *call, const struct pool_form *form,
+const struct shape *pool_outputs(struct kernel_call *call, const struct pooling *pool,
                                  struct window *w)
 {
-    bool has_sizes = form->to_image && !form->place && call->n_in == 2; /* of a mean's gradient */
-    const struct tensor *out = result_outputs_sized(call, 0, has_sizes);
+    const struct tensor *out = result_outputs_sized(call, 0, pool->kind == POOL_AVG_GRAD);
     if (!out)
         return NULL;
-    const struct shape *image = form->to_image ? &out->shape : &call->in[0]->shape;
+    *w = pool->window;
+    const struct shape *image = pool_forms[pool->kind].to_image ? &out->shape : &call->in[0]->shape;
     return window_solve(w, image, call->err) ? NULL : image;
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Converts our kernels' windows to those of cuDNN, with equal zero padding on both sides. Only
- * files whose names end in _cuda.c include this.
+ * Converts our windows to those of cuDNN, with equal zero padding on both sides. Only files whose
+ * names end in _cuda.c include this.
  */
 #ifndef TF_OPS_NN_WINDOW_DNN_CUDA_H
 #define TF_OPS_NN_WINDOW_DNN_CUDA_H
 
 #include "ops/device/dnn_cuda.h"
-#include "ops/nn/launchers_cuda.h"
 #include "ops/nn/window.h"
-
-static inline struct cuda_window cuda_window_of(const struct window_axis *a)
-{
-    return (struct cuda_window){a->in, a->size, a->stride, a->dilation, a->before, a->out};
-}
 
 /* False: cuDNN has no such windows. The library's formula must give our output size: with more
  * zeros after the image than before it, it might count another window. */

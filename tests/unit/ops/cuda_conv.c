@@ -13,9 +13,9 @@ static int64_t below(int64_t n)
     return (int64_t)(unit_random(&random_state) % (uint64_t)n);
 }
 
-static struct cuda_window pick_axis(void)
+static struct window_axis pick_axis(void)
 {
-    struct cuda_window a = {.in = 1 + below(9),
+    struct window_axis a = {.in = 1 + below(9),
                             .size = 1 + below(4),
                             .stride = 1 + below(3),
                             .dilation = 1 + below(2),
@@ -27,7 +27,7 @@ static struct cuda_window pick_axis(void)
 /* Finds, by loops, the place in the image of each element of the matrix, or -1. */
 static void find_cells(const struct cuda_unroll *call, int64_t *at)
 {
-    const struct cuda_window *y = &call->y, *x = &call->x;
+    const struct window_axis *y = &call->y, *x = &call->x;
     int64_t own = call->channels / call->groups;
     for (int64_t b = 0; b < call->batch; b++)
         for (int64_t oy = 0; oy < y->out; oy++)

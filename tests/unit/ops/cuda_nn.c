@@ -58,21 +58,21 @@ static void run(const struct launching *l)
 
 /* ---- pooling ---- */
 
-static const char *const pools[] = {[CUDA_MAX_POOL] = "MaxPool",
-                                    [CUDA_MAX_POOL_GRAD] = "MaxPoolGrad",
-                                    [CUDA_MAX_POOL_GRAD_GRAD] = "MaxPoolGradGrad",
-                                    [CUDA_AVG_POOL] = "AvgPool",
-                                    [CUDA_AVG_POOL_GRAD] = "AvgPoolGrad"};
+static const char *const pools[] = {[POOL_MAX] = "MaxPool",
+                                    [POOL_MAX_GRAD] = "MaxPoolGrad",
+                                    [POOL_MAX_GRAD_GRAD] = "MaxPoolGradGrad",
+                                    [POOL_AVG] = "AvgPool",
+                                    [POOL_AVG_GRAD] = "AvgPoolGrad"};
 
-struct pooling {
+struct pool_case {
     enum dtype type;
     bool nchw, same;
     struct shape image, output;
-    struct cuda_window y, x;
+    struct window_axis y, x;
     char ksize[32], strides[32];
 };
 
-static void pick_axis(struct cuda_window *w, bool same)
+static void pick_axis(struct window_axis *w, bool same)
 {
     w->size = 1 + below(4);
     w->stride = 1 + below(3);
@@ -87,10 +87,10 @@ static void print_list(char *to, bool nchw, int64_t y, int64_t x)
     snprintf(to, 32, nchw ? "[1,1,%d,%d]" : "[1,%d,%d,1]", (int)y, (int)x);
 }
 
-static void pick_pooling(struct pooling *p, enum dtype type)
+static void pick_pooling(struct pool_case *p, enum dtype type)
 {
     int64_t batch = below(3), channels = below(4) ? 1 + below(5) : 8 * (1 + below(2));
-    *p = (struct pooling){.type = type, .nchw = below(2), .same = below(2)};
+    *p = (struct pool_case){.type = type, .nchw = below(2), .same = below(2)};
     pick_axis(&p->y, p->same);
     pick_axis(&p->x, p->same);
     p->image = p->nchw ? (struct shape){4, {batch, channels, p->y.in, p->x.in}}
@@ -101,16 +101,16 @@ static void pick_pooling(struct pooling *p, enum dtype type)
     print_list(p->strides, p->nchw, p->y.stride, p->x.stride);
 }
 
-static void run_cpu(const struct pooling *p, enum cuda_pool_form form, const struct tensor *in,
-                    int n, struct eager_result *result)
+static void run_cpu(const struct pool_case *p, enum pool_kind kind, const struct tensor *in, int n,
+                    struct eager_result *result)
 {
     struct error err = ERROR_INIT;
     struct eager_attr attrs[] = {{"ksize", p->ksize},
                                  {"strides", p->strides},
                                  {"padding", p->same ? "SAME" : "VALID"},
                                  {"data_format", p->nchw ? "NCHW" : "NHWC"}};
-    if (beside_run(pools[form], in, n, attrs, 4, result, &err))
-        fail_msg("%s: %s", pools[form], err.text);
+    if (beside_run(pools[kind], in, n, attrs, 4, result, &err))
+        fail_msg("%s: %s", pools[kind], err.text);
 }
 
 static struct tensor sizes_of(const struct shape *shape)
@@ -131,23 +131,23 @@ static bool is_of_gradients_alone(enum dtype type)
 }
 
 /* Makes the inputs of the op; returns how many. */
-static int inputs_of(const struct pooling *p, enum cuda_pool_form form, struct tensor *in)
+static int inputs_of(const struct pool_case *p, enum pool_kind kind, struct tensor *in)
 {
-    bool of_image = form == CUDA_MAX_POOL_GRAD_GRAD;
+    bool of_image = kind == POOL_MAX_GRAD_GRAD;
     struct eager_result largest = {0};
-    if (form == CUDA_AVG_POOL_GRAD) {
+    if (kind == POOL_AVG_GRAD) {
         in[0] = sizes_of(&p->image);
         in[1] = values(p->type, &p->output, false);
         return 2;
     }
     in[0] = values(p->type, &p->image, false);
-    if (form == CUDA_MAX_POOL || form == CUDA_AVG_POOL)
+    if (kind == POOL_MAX || kind == POOL_AVG)
         return 1;
     if (is_of_gradients_alone(p->type)) {
         in[1] = values(p->type, &p->output, false);
     } else {
         struct error err = ERROR_INIT;
-        run_cpu(p, CUDA_MAX_POOL, in, 1, &largest);
+        run_cpu(p, POOL_MAX, in, 1, &largest);
         in[1] = (struct tensor)TENSOR_INIT;
         assert_int_equal(tensor_copy(&in[1], &largest.outputs[0], &err), 0);
         eager_release(&largest);
@@ -161,24 +161,24 @@ static int launch_pool(const void *call, struct CUstream_st *stream)
     return cuda_pool(call, stream);
 }
 
-static void check_pool(enum cuda_pool_form form, enum dtype type)
+static void check_pool(enum pool_kind kind, enum dtype type)
 {
-    struct pooling p;
+    struct pool_case p;
     struct tensor in[3];
     struct guarded placed[3];
     struct eager_result expected = {0};
     char what[160];
     pick_pooling(&p, type);
-    int n = inputs_of(&p, form, in);
-    snprintf(what, sizeof what, "%s of %s %s, ksize %s, strides %s, %s", pools[form],
+    int n = inputs_of(&p, kind, in);
+    snprintf(what, sizeof what, "%s of %s %s, ksize %s, strides %s, %s", pools[kind],
              dtype_name(type), shape_text(&p.image), p.ksize, p.strides, p.same ? "SAME" : "VALID");
-    run_cpu(&p, form, in, n, &expected);
+    run_cpu(&p, kind, in, n, &expected);
     bool at_end = below(2);
     for (int i = 0; i < n; i++)
         placed[i] = beside_place(&in[i], at_end);
     struct guarded out = guarded_new(tensor_bytes(&expected.outputs[0]), at_end);
     int64_t channels = p.image.dims[p.nchw ? 1 : 3];
-    struct cuda_pool call = {.form = form,
+    struct cuda_pool call = {.kind = kind,
                              .type = beside_type(type),
                              .planes = p.image.dims[0] * (p.nchw ? channels : 1),
                              .block = p.nchw ? 1 : channels,
@@ -201,33 +201,23 @@ static void check_pool(enum cuda_pool_form form, enum dtype type)
 static void test_pools(void **state)
 {
     (void)state;
-    for (enum cuda_pool_form form = CUDA_MAX_POOL; form <= CUDA_AVG_POOL_GRAD; form++)
+    for (enum pool_kind kind = POOL_MAX; kind <= POOL_AVG_GRAD; kind++)
         for (int type = 1; type < 32; type++) {
-            bool has = beside_types(pools[form], "T") & DTYPE_BIT(type) &&
-                       !(form == CUDA_MAX_POOL && is_of_gradients_alone((enum dtype)type));
+            bool has = beside_types(pools[kind], "T") & DTYPE_BIT(type) &&
+                       !(kind == POOL_MAX && is_of_gradients_alone((enum dtype)type));
             for (int i = 0; has && i < 25; i++)
-                check_pool(form, (enum dtype)type);
+                check_pool(kind, (enum dtype)type);
         }
 }
 
 static void means_are_of_floats(void **state)
 {
-    struct cuda_pool call = {.form = CUDA_AVG_POOL, .type = CUDA_INT32};
+    struct cuda_pool call = {.kind = POOL_AVG, .type = CUDA_INT32};
     (void)state;
     assert_int_equal(cuda_pool(&call, NULL), CUDA_INVALID_VALUE);
 }
 
 /* ---- by places ---- */
-
-static int launch_place(const void *call, struct CUstream_st *stream)
-{
-    return cuda_max_pool_place(call, stream);
-}
-
-static int launch_place_grad(const void *call, struct CUstream_st *stream)
-{
-    return cuda_max_pool_place_grad(call, stream);
-}
 
 static void run_relu_grad(const struct tensor *gradient, const struct tensor *image,
                           struct eager_result *result)
@@ -241,16 +231,16 @@ static void run_relu_grad(const struct tensor *gradient, const struct tensor *im
 /* The value is MaxPool's, the gradient MaxPoolGrad's, and with a mask ReluGrad's of that. */
 static void check_places(enum dtype type, bool masked)
 {
-    struct pooling p;
+    struct pool_case p;
     struct tensor in[3];
     struct eager_result expected = {0}, rest = {0};
     char what[160];
     pick_pooling(&p, type);
-    inputs_of(&p, CUDA_MAX_POOL_GRAD, in);
+    inputs_of(&p, POOL_MAX_GRAD, in);
     snprintf(what, sizeof what, "places%s of %s %s, ksize %s, strides %s, %s",
              masked ? ", masked," : "", dtype_name(type), shape_text(&p.image), p.ksize, p.strides,
              p.same ? "SAME" : "VALID");
-    run_cpu(&p, CUDA_MAX_POOL_GRAD, in, 3, masked ? &rest : &expected);
+    run_cpu(&p, POOL_MAX_GRAD, in, 3, masked ? &rest : &expected);
     if (masked)
         run_relu_grad(&rest.outputs[0], &in[0], &expected);
     bool at_end = below(2);
@@ -259,20 +249,22 @@ static void check_places(enum dtype type, bool masked)
     struct guarded place = guarded_new((size_t)tensor_count(&in[1]), at_end);
     struct guarded out = guarded_new(tensor_bytes(&in[0]), at_end);
     int64_t channels = p.image.dims[p.nchw ? 1 : 3];
-    struct cuda_pool_place call = {.type = beside_type(type),
-                                   .masked = masked,
-                                   .planes = p.image.dims[0] * (p.nchw ? channels : 1),
-                                   .block = p.nchw ? 1 : channels,
-                                   .y = p.y,
-                                   .x = p.x,
-                                   .image = image.data,
-                                   .place = place.data,
-                                   .result = value.data};
-    run(&(struct launching){what, launch_place, &call, &value});
+    struct cuda_pool call = {.kind = POOL_WITH_PLACE,
+                             .type = beside_type(type),
+                             .masked = masked,
+                             .planes = p.image.dims[0] * (p.nchw ? channels : 1),
+                             .block = p.nchw ? 1 : channels,
+                             .y = p.y,
+                             .x = p.x,
+                             .image = image.data,
+                             .place = place.data,
+                             .result = value.data};
+    run(&(struct launching){what, launch_pool, &call, &value});
     beside_compare(what, &in[1], value.data);
+    call.kind = POOL_PLACE_GRAD;
     call.gradient = gradient.data;
     call.result = out.data;
-    run(&(struct launching){what, launch_place_grad, &call, &out});
+    run(&(struct launching){what, launch_pool, &call, &out});
     beside_compare(what, &expected.outputs[0], out.data);
     struct guarded *all[] = {&image, &gradient, &value, &place, &out};
     for (int i = 0; i < 5; i++)

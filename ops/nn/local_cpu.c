@@ -6,16 +6,102 @@
  * reaches the stripe, with its rows that do. Positions, stripes and blocks are items that a team
  * shares. The partition, and so the bits, depend only on the shapes.
  */
-#include "ops/nn/local_cpu.h"
-
 #include <string.h>
 
+#include "ops/array/strided.h"
+#include "ops/device/blas_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/conv_shapes.h"
 
 #define BLOCK_BYTES (1 << 20) /* of a member's data of a block of images */
 #define GRAIN (1 << 18)       /* minimum multiplications per thread */
 #define STRIPES 16            /* minimum, if there are as many rows */
+#define LOOP_WORK 512         /* multiplications that a loop does before a library call is set up */
+
+/* ---- boxes and small products ---- */
+
+/* Cells [n, width, channels] of a tensor, with strides in elements; a matrix holds the same in n
+ * dense rows, `line` elements apart. */
+struct local_box {
+    int64_t n, width, channels;
+    int64_t image, column, channel, line;
+    enum dtype type; /* float32 or float64 */
+};
+
+#define LOOPS(type)                                                                                \
+    static void add_##type(int64_t n, const type *from, type *to)                                  \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] += from[i];                                                                      \
+    }                                                                                              \
+    static void loop_##type(const struct gemm *g, const type *a, const type *b, type *c)           \
+    {                                                                                              \
+        for (int64_t i = 0; i < g->m; i++, c += g->n) {                                            \
+            if (!g->accumulate)                                                                    \
+                memset(c, 0, (size_t)g->n * sizeof *c);                                            \
+            for (int64_t p = 0; p < g->k; p++) {                                                   \
+                type x = g->transpose_a ? a[p * g->m + i] : a[i * g->k + p];                       \
+                if (g->transpose_b)                                                                \
+                    for (int64_t j = 0; j < g->n; j++)                                             \
+                        c[j] += x * b[j * g->k + p];                                               \
+                else                                                                               \
+                    for (int64_t j = 0; j < g->n; j++)                                             \
+                        c[j] += x * b[p * g->n + j];                                               \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+LOOPS(float)
+LOOPS(double)
+
+static void move(const struct local_box *box, const void *from, void *to, bool take)
+{
+    int64_t size = (int64_t)dtype_bytes(box->type);
+    const int64_t dims[] = {box->n, box->width, box->channels};
+    const int64_t there[] = {box->image, box->column, box->channel};
+    const int64_t here[] = {box->line, box->channels, 1};
+    struct strided s = {.item_bytes = (size_t)size};
+    for (int i = 0; i < 3; i++)
+        strided_add(&s, dims[i], (take ? here : there)[i] * size, (take ? there : here)[i] * size);
+    strided_copy(&s, to, from, 1);
+}
+
+static void take_box(const struct local_box *box, const void *tensor, void *matrix)
+{
+    move(box, tensor, matrix, true);
+}
+
+static void leave_box(const struct local_box *box, const void *matrix, void *tensor)
+{
+    move(box, matrix, tensor, false);
+}
+
+/* Adds another matrix, whose rows are `step` elements apart. */
+static void add_box(const struct local_box *box, int64_t step, const void *rows, void *matrix)
+{
+    int64_t run = box->width * box->channels;
+    for (int64_t i = 0; i < box->n; i++)
+        if (box->type == FLOAT32)
+            add_float(run, (const float *)rows + i * step, (float *)matrix + i * box->line);
+        else
+            add_double(run, (const double *)rows + i * step, (double *)matrix + i * box->line);
+}
+
+/* Multiplies in one thread: by gemm_run, or by loops if too small for a library call. The choice
+ * depends only on the sizes. */
+static int small_product(const struct gemm *g, const void *a, const void *b, void *c,
+                         struct error *err)
+{
+    if ((double)g->m * (double)g->n * (double)g->k > LOOP_WORK)
+        return gemm_run(g, a, b, c, 1, err);
+    if (g->type == FLOAT32)
+        loop_float(g, a, b, c);
+    else
+        loop_double(g, a, b, c);
+    return 0;
+}
+
+/* ---- the work ---- */
 
 struct local_work {
     const struct conv *conv;
@@ -66,7 +152,7 @@ static void take_outputs(const struct local_block *b, int64_t position)
 {
     struct local_box box;
     const char *from = output_at(b, position, &box);
-    local_take(&box, from, b->outputs);
+    take_box(&box, from, b->outputs);
 }
 
 /* Finds the cells inside the image of a window that begins at `first`, in or before the image. */
@@ -94,8 +180,8 @@ static void take_windows(const struct local_block *b, int64_t position)
         memset(b->windows, 0, (size_t)(b->n * w->cells * w->size));
     const char *from = w->image + b->first * box.image * w->size;
     for (; ky < end_y; ky++)
-        local_take(&box, from + ((y0 + ky) * w->in_row + (x0 + kx) * box.column) * w->size,
-                   b->windows + (ky * w->row_cells + kx * box.channels) * w->size);
+        take_box(&box, from + ((y0 + ky) * w->in_row + (x0 + kx) * box.column) * w->size,
+                 b->windows + (ky * w->row_cells + kx * box.channels) * w->size);
 }
 
 static char *filter_at(const struct local_work *w, int64_t position)
@@ -113,9 +199,9 @@ static int forward_item(struct local_block *b, int64_t item)
     enter_block(b, item % w->blocks);
     take_windows(b, position);
     struct gemm g = product_of(w, b->n, w->conv->out_channels, w->cells);
-    int code = local_product(&g, b->windows, filter_at(w, position), b->outputs, &b->err);
+    int code = small_product(&g, b->windows, filter_at(w, position), b->outputs, &b->err);
     char *to = output_at(b, position, &box);
-    local_leave(&box, b->outputs, to);
+    leave_box(&box, b->outputs, to);
     return code;
 }
 
@@ -130,7 +216,7 @@ static int filter_item(struct local_block *b, int64_t position)
         struct gemm g = product_of(w, w->cells, w->conv->out_channels, b->n);
         g.transpose_a = true;
         g.accumulate = i > 0;
-        code = local_product(&g, b->windows, b->outputs, filter_at(w, position), &b->err);
+        code = small_product(&g, b->windows, b->outputs, filter_at(w, position), &b->err);
     }
     return code;
 }
@@ -148,9 +234,9 @@ static void add_windows(const struct local_block *b, int64_t position, int64_t k
     box.width = end_x - kx;
     box.line = (b->bottom - b->top) * w->image_row;
     for (int64_t k = ky; k < end_y; k++)
-        local_add(&box, (end_y - ky) * w->row_cells,
-                  b->windows + ((k - ky) * w->row_cells + kx * box.channels) * w->size,
-                  b->stripe + ((row + k) * w->image_row + (x0 + kx) * box.channels) * w->size);
+        add_box(&box, (end_y - ky) * w->row_cells,
+                b->windows + ((k - ky) * w->row_cells + kx * box.channels) * w->size,
+                b->stripe + ((row + k) * w->image_row + (x0 + kx) * box.channels) * w->size);
 }
 
 /* Adds the part of a position to the stripe. */
@@ -167,7 +253,7 @@ static int add_position(struct local_block *b, int64_t position)
     g.transpose_b = true;
     take_outputs(b, position);
     const char *filter = filter_at(w, position) + ky * w->row_cells * depth * w->size;
-    int code = local_product(&g, b->outputs, filter, b->windows, &b->err);
+    int code = small_product(&g, b->outputs, filter, b->windows, &b->err);
     add_windows(b, position, ky, end);
     return code;
 }
@@ -196,7 +282,7 @@ static int image_item(struct local_block *b, int64_t item)
     }
     char *to = w->image + (b->first * box.image + b->top * w->in_row) * w->size;
     for (int64_t row = 0; row < b->bottom - b->top; row++)
-        local_leave(&box, b->stripe + row * w->image_row * w->size, to + row * w->in_row * w->size);
+        leave_box(&box, b->stripe + row * w->image_row * w->size, to + row * w->in_row * w->size);
     return code;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/matrix/launchers_cuda.h"
-
 #include "ops/device/kernel_cuda.h"
-#include "ops/matrix/band.h"
+#include "ops/matrix/launchers_cuda.h"
 
 static int prepare(struct kernel_setup *setup)
 {
@@ -19,10 +17,7 @@ static int run(struct kernel_call *call)
         return call->err->code;
     struct cuda_band launch = {.element_bytes = (int)dtype_bytes(in->type),
                                .n = tensor_count(in),
-                               .rows = band.rows,
-                               .columns = band.columns,
-                               .lower = band.lower,
-                               .upper = band.upper,
+                               .band = band,
                                .x = in->data,
                                .y = out->data};
     return cuda_launched(call, cuda_band(&launch, cuda_compute(call)));

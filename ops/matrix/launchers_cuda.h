@@ -8,6 +8,8 @@
 #include <stdbool.h>
 
 #include "ops/device/launch_cuda.h"
+#include "ops/matrix/band.h"
+#include "ops/matrix/product.h"
 
 /* ---- linear ----
  *
@@ -69,8 +71,7 @@ CUDA_C int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream
 /* Row-major: [batches, m, n] of op(A) [batches, m, k] and op(B) [batches, k, n]. */
 struct cuda_product {
     enum cuda_type type; /* an integer */
-    bool transpose_a, transpose_b;
-    int64_t m, n, k, batches;
+    struct product_sizes sizes;
     const void *a, *b;
     void *c; /* overlaps neither a nor b */
 };
@@ -81,12 +82,10 @@ CUDA_C int cuda_product(const struct cuda_product *call, struct CUstream_st *str
  *
  * MatrixBandPart: copies elements by size, or writes zeros. */
 
-/* Element [row, column] of each matrix stays if row - lower <= column <= row + upper. */
 struct cuda_band {
     int element_bytes; /* 1, 2, 4 or 8 */
     int64_t n;         /* of all elements */
-    int64_t rows, columns;
-    int64_t lower, upper; /* 0 to `rows`, 0 to `columns` */
+    struct band band;
     const void *x;
     void *y; /* may be x */
 };

@@ -8,7 +8,6 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/outputs.h"
 #include "ops/matrix/launchers_cuda.h"
-#include "ops/matrix/product.h"
 
 struct matmul_state {
     struct product_flags flags;
@@ -100,12 +99,7 @@ static int run(struct kernel_call *call)
     if (dtype_is_floating(out->type))
         return multiply_floats(call, &sizes, out);
     struct cuda_product launch = {.type = cuda_type_of(out->type),
-                                  .transpose_a = sizes.flags.transpose_a,
-                                  .transpose_b = sizes.flags.transpose_b,
-                                  .m = sizes.m,
-                                  .n = sizes.n,
-                                  .k = sizes.k,
-                                  .batches = sizes.batches,
+                                  .sizes = sizes,
                                   .a = call->in[0]->data,
                                   .b = call->in[1]->data,
                                   .c = out->data};

@@ -6,7 +6,8 @@
 #define TF_OPS_MATRIX_PRODUCT_H
 
 #include "exec/device/kernel.h"
-#include "graph/infer.h"
+
+struct infer;
 
 struct product_flags {
     bool transpose_a, transpose_b;

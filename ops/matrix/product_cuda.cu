@@ -25,31 +25,33 @@ static __global__ void multiply(const struct cuda_product call, int64_t columns,
     SHARED(twin<T>, a, TILE * TILE);
     SHARED(twin<T>, b, TILE * TILE);
     int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
-    int64_t rows = (call.m + TILE - 1) / TILE;
+    const product_sizes &p = call.sizes;
+    int64_t rows = (p.m + TILE - 1) / TILE;
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         int64_t batch = tile / columns / rows;
         int64_t i = tile / columns % rows * TILE + y, j = tile % columns * TILE + x;
-        const T *from_a = static_cast<const T *>(call.a) + batch * call.m * call.k;
-        const T *from_b = static_cast<const T *>(call.b) + batch * call.k * call.n;
+        const T *from_a = static_cast<const T *>(call.a) + batch * p.m * p.k;
+        const T *from_b = static_cast<const T *>(call.b) + batch * p.k * p.n;
         uint64_t sum = 0;
-        for (int64_t k = 0; k < call.k; k += TILE) {
-            a[threadIdx.x] = element_of(from_a, call.transpose_a, call.m, call.k, i, k + x);
-            b[threadIdx.x] = element_of(from_b, call.transpose_b, call.k, call.n, k + y, j);
+        for (int64_t k = 0; k < p.k; k += TILE) {
+            a[threadIdx.x] = element_of(from_a, p.flags.transpose_a, p.m, p.k, i, k + x);
+            b[threadIdx.x] = element_of(from_b, p.flags.transpose_b, p.k, p.n, k + y, j);
             __syncthreads();
             for (int l = 0; l < TILE; l++)
                 sum += static_cast<uint64_t>(static_cast<twin<T>>(a[y * TILE + l])) *
                        static_cast<uint64_t>(static_cast<twin<T>>(b[l * TILE + x]));
             __syncthreads();
         }
-        if (i < call.m && j < call.n)
-            static_cast<T *>(call.c)[(batch * call.m + i) * call.n + j] = static_cast<T>(sum);
+        if (i < p.m && j < p.n)
+            static_cast<T *>(call.c)[(batch * p.m + i) * p.n + j] = static_cast<T>(sum);
     }
 }
 
 template <typename T> static int launch(const struct cuda_product *call, struct CUstream_st *stream)
 {
-    int64_t columns = (call->n + TILE - 1) / TILE;
-    int64_t tiles = columns * ((call->m + TILE - 1) / TILE) * call->batches;
+    const product_sizes &p = call->sizes;
+    int64_t columns = (p.n + TILE - 1) / TILE;
+    int64_t tiles = columns * ((p.m + TILE - 1) / TILE) * p.batches;
     if (!tiles)
         return 0;
     unsigned grid = tiles > CUDA_GRID_MAX ? CUDA_GRID_MAX : static_cast<unsigned>(tiles);

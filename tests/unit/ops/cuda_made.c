@@ -109,10 +109,10 @@ static void check_band(enum dtype type, const struct shape *shape, bool in_place
     struct guarded x = beside_place(&in[0], below(2)), y = guarded_new(x.bytes, below(2));
     struct cuda_band call = {.element_bytes = (int)dtype_bytes(type),
                              .n = tensor_count(&in[0]),
-                             .rows = rows,
-                             .columns = columns,
-                             .lower = diagonals(&in[1], rows),
-                             .upper = diagonals(&in[2], columns),
+                             .band = {.rows = rows,
+                                      .columns = columns,
+                                      .lower = diagonals(&in[1], rows),
+                                      .upper = diagonals(&in[2], columns)},
                              .x = x.data,
                              .y = in_place ? x.data : y.data};
     beside_launched("MatrixBandPart", cuda_band(&call, NULL));

@@ -10,6 +10,7 @@
 #include "ops/array/results.h"
 #include "ops/random/candidate.h"
 #include "ops/random/distribution.h"
+#include "ops/random/philox.h"
 
 /* Drawing distinct classes is given up after so many tries, or so many per class if that is more.
  * With the log-uniform distribution all R classes come up in about R ln(R)^2 tries, and ln(2^63)^2

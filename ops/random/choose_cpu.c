@@ -8,6 +8,7 @@
 #include "exec/device/step_block.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
+#include "ops/random/philox.h"
 
 /* ---- RandomShuffle ---- */
 

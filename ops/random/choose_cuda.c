@@ -2,12 +2,9 @@
  *
  * The CUDA kernels of RandomShuffle and Multinomial.
  */
-#include "ops/random/launchers_cuda.h"
-
 #include "ops/array/launchers_cuda.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/random/draw.h"
-#include "ops/random/draw_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 static int prepare(struct kernel_setup *setup, size_t scratch)
 {
@@ -44,8 +41,7 @@ static int shuffle_run(struct kernel_call *call)
     int64_t *order = cuda_scratch(call, shuffle_scratch(&in->shape));
     if (!order)
         return call->err->code;
-    struct cuda_shuffle launch = {
-        .place = cuda_random_place_of(call, call->state), .n = n, .order = order};
+    struct cuda_shuffle launch = {.place = cuda_random_place_of(call), .n = n, .order = order};
     launch.scratch = order + n;
     int code = cuda_launched(call, cuda_shuffle(&launch, cuda_compute(call)));
     if (code != KERNEL_ENQUEUED)
@@ -81,7 +77,7 @@ static int multinomial_run(struct kernel_call *call)
     struct tensor *out = multinomial_output(call);
     if (!out || !tensor_count(out))
         return call->err->code;
-    struct cuda_multinomial launch = {.place = cuda_random_place_of(call, call->state),
+    struct cuda_multinomial launch = {.place = cuda_random_place_of(call),
                                       .type = cuda_type_of(logits->type),
                                       .rows = out->shape.dims[0],
                                       .classes = logits->shape.dims[1],

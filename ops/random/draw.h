@@ -6,7 +6,10 @@
 #define TF_OPS_RANDOM_DRAW_H
 
 #include "exec/device/kernel.h"
-#include "ops/random/philox.h"
+
+struct philox_stream;
+
+enum random_form { RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_TRUNCATED_NORMAL, RANDOM_UNIFORM_INT };
 
 /* The state of a random kernel; offset: the number of the first element, nonzero in a slice of a
  * larger tensor; alike: all replicas draw what the first one does. */

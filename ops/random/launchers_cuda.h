@@ -6,24 +6,31 @@
 #define TF_OPS_RANDOM_LAUNCHERS_CUDA_H
 
 #include "ops/device/launch_cuda.h"
+#include "ops/random/draw.h"
 
 /* ---- random ----
  *
  * Random numbers with the CPU's bits: the same place in the same step gives the same numbers. */
 
-enum cuda_random_form { CUDA_UNIFORM, CUDA_NORMAL, CUDA_TRUNCATED_NORMAL, CUDA_UNIFORM_INT };
-
 /* The place of random numbers: those of an op in an iteration of a step. */
 struct cuda_random_place {
-    uint64_t op_seed, op_seed2, iteration;
+    struct random_seeds seeds;
+    uint64_t iteration;
     const struct step_block *step; /* on the device, where seed, replica and number are read */
 };
 
+static inline struct cuda_random_place cuda_random_place_of(const struct kernel_call *call)
+{
+    struct cuda_random_place place = {*(const struct random_seeds *)call->state, call->iteration,
+                                      call->step_block};
+    return place;
+}
+
 struct cuda_random {
-    enum cuda_random_form form;
-    enum cuda_type type; /* a float; CUDA_UNIFORM_INT: CUDA_INT32 or CUDA_INT64 */
-    int64_t n, offset;   /* the number of the first element */
-    int64_t low;         /* integers: the first, and how many there are */
+    enum random_form form;
+    enum cuda_type type; /* a float; RANDOM_UNIFORM_INT: CUDA_INT32 or CUDA_INT64 */
+    int64_t n;
+    int64_t low; /* integers: the first, and how many there are */
     uint64_t size;
     struct cuda_random_place place;
     void *out;

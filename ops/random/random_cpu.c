@@ -7,6 +7,7 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
+#include "ops/random/philox.h"
 #include "tensor/narrow.h"
 
 struct draw {
@@ -131,20 +132,18 @@ DRAW(draw_integer64, int64_t, PHILOX_WORDS / 2, integer64)
 DRAW_TRUNCATED(draw_truncated32, float, 4, normal32)
 DRAW_TRUNCATED(draw_truncated64, double, 2, normal64)
 
-enum { UNIFORM, NORMAL, TRUNCATED_NORMAL, UNIFORM_INT };
-
 /* By bytes of an element: 2, 4 and 8. */
 static parallel_body *const bodies[][3] = {
-    [UNIFORM] = {draw_uniform_half, draw_uniform32, draw_uniform64},
-    [NORMAL] = {NULL, draw_normal32, draw_normal64},
-    [TRUNCATED_NORMAL] = {NULL, draw_truncated32, draw_truncated64},
-    [UNIFORM_INT] = {NULL, draw_integer32, draw_integer64}};
+    [RANDOM_UNIFORM] = {draw_uniform_half, draw_uniform32, draw_uniform64},
+    [RANDOM_NORMAL] = {NULL, draw_normal32, draw_normal64},
+    [RANDOM_TRUNCATED_NORMAL] = {NULL, draw_truncated32, draw_truncated64},
+    [RANDOM_UNIFORM_INT] = {NULL, draw_integer32, draw_integer64}};
 
 static int run(struct kernel_call *call)
 {
     const struct random_seeds *seeds = call->state;
     struct draw draw = {.offset = seeds->offset};
-    if (call->form == UNIFORM_INT && random_range(call, &draw.low, &draw.size))
+    if (call->form == RANDOM_UNIFORM_INT && random_range(call, &draw.low, &draw.size))
         return call->err->code;
     struct tensor *out = random_output(call);
     if (!out)
@@ -158,10 +157,10 @@ static int run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_random_uniform = {
-    .prepare = random_prepare, .run = run, .form = UNIFORM};
+    .prepare = random_prepare, .run = run, .form = RANDOM_UNIFORM};
 const struct kernel_code kernel_random_normal = {
-    .prepare = random_prepare, .run = run, .form = NORMAL};
+    .prepare = random_prepare, .run = run, .form = RANDOM_NORMAL};
 const struct kernel_code kernel_truncated_normal = {
-    .prepare = random_prepare, .run = run, .form = TRUNCATED_NORMAL};
+    .prepare = random_prepare, .run = run, .form = RANDOM_TRUNCATED_NORMAL};
 const struct kernel_code kernel_random_uniform_int = {
-    .prepare = random_prepare, .run = run, .form = UNIFORM_INT};
+    .prepare = random_prepare, .run = run, .form = RANDOM_UNIFORM_INT};

@@ -2,18 +2,14 @@
  *
  * The CUDA kernels of random numbers. The step's part of the seed is read on the device.
  */
-#include "ops/random/launchers_cuda.h"
-
 #include "ops/device/kernel_cuda.h"
-#include "ops/random/draw_cuda.h"
+#include "ops/random/launchers_cuda.h"
 
 static int run(struct kernel_call *call)
 {
-    const struct random_seeds *seeds = call->state;
-    struct cuda_random launch = {.form = (enum cuda_random_form)call->form,
-                                 .offset = seeds->offset,
-                                 .place = cuda_random_place_of(call, seeds)};
-    if (launch.form == CUDA_UNIFORM_INT && random_range(call, &launch.low, &launch.size))
+    struct cuda_random launch = {.form = (enum random_form)call->form,
+                                 .place = cuda_random_place_of(call)};
+    if (launch.form == RANDOM_UNIFORM_INT && random_range(call, &launch.low, &launch.size))
         return call->err->code;
     struct tensor *out = random_output(call);
     if (!out || !tensor_count(out))
@@ -25,10 +21,10 @@ static int run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_cuda_random_uniform = {
-    .prepare = random_prepare, .run = run, .form = CUDA_UNIFORM};
+    .prepare = random_prepare, .run = run, .form = RANDOM_UNIFORM};
 const struct kernel_code kernel_cuda_random_normal = {
-    .prepare = random_prepare, .run = run, .form = CUDA_NORMAL};
+    .prepare = random_prepare, .run = run, .form = RANDOM_NORMAL};
 const struct kernel_code kernel_cuda_truncated_normal = {
-    .prepare = random_prepare, .run = run, .form = CUDA_TRUNCATED_NORMAL};
+    .prepare = random_prepare, .run = run, .form = RANDOM_TRUNCATED_NORMAL};
 const struct kernel_code kernel_cuda_random_uniform_int = {
-    .prepare = random_prepare, .run = run, .form = CUDA_UNIFORM_INT};
+    .prepare = random_prepare, .run = run, .form = RANDOM_UNIFORM_INT};

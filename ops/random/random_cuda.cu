@@ -59,14 +59,15 @@ static __global__ void random(const struct cuda_random call)
     constexpr int per_block = Form<T>::per_block;
     const struct philox_stream stream = stream_of(call.place);
     T *out = static_cast<T *>(call.out);
-    int64_t first = call.offset / per_block, last = (call.offset + call.n - 1) / per_block;
+    int64_t first = call.place.seeds.offset / per_block,
+            last = (call.place.seeds.offset + call.n - 1) / per_block;
     for (int64_t block = first + thread_index(); block <= last; block += thread_count()) {
         uint32_t words[4];
         T values[per_block];
         philox_block(&stream, static_cast<uint64_t>(block), words);
         Form<T>::draw(call, words, values);
         for (int k = 0; k < per_block; k++) {
-            int64_t i = block * per_block + k - call.offset;
+            int64_t i = block * per_block + k - call.place.seeds.offset;
             if (i >= 0 && i < call.n)
                 out[i] = values[k];
         }
@@ -102,7 +103,8 @@ template <typename T> static __global__ void random_truncated(const struct cuda_
 {
     const struct philox_stream stream = stream_of(call.place);
     for (int64_t i = thread_index(); i < call.n; i += thread_count())
-        static_cast<T *>(call.out)[i] = narrow<T>(truncated_at<T>(call, &stream, call.offset + i));
+        static_cast<T *>(call.out)[i] =
+            narrow<T>(truncated_at<T>(call, &stream, call.place.seeds.offset + i));
 }
 
 static int launch_truncated(const struct cuda_random *call, struct CUstream_st *stream)
@@ -123,11 +125,11 @@ static int launch_float(const struct cuda_random *call, struct CUstream_st *stre
 
 extern "C" int cuda_random(const struct cuda_random *call, struct CUstream_st *stream)
 {
-    if (call->form == CUDA_UNIFORM)
+    if (call->form == RANDOM_UNIFORM)
         return launch_float<uniform>(call, stream);
-    if (call->form == CUDA_NORMAL)
+    if (call->form == RANDOM_NORMAL)
         return launch_float<normal>(call, stream);
-    if (call->form == CUDA_TRUNCATED_NORMAL)
+    if (call->form == RANDOM_TRUNCATED_NORMAL)
         return launch_truncated(call, stream);
     if (call->type == CUDA_INT32)
         return launch<uniform_int, int32_t>(call, stream);

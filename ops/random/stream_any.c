@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/plan.h"
 #include "ops/random/draw.h"
+#include "ops/random/philox.h"
 
 struct philox_stream random_stream(const struct kernel_call *call)
 {

@@ -14,9 +14,10 @@
 
 DEVICE_INLINE struct philox_stream stream_of(const struct cuda_random_place &place)
 {
-    const struct philox_place at = {place.step->seed, place.op_seed,
-                                    place.op_seed2,   static_cast<uint64_t>(place.step->number),
-                                    place.iteration,  place.step->replica};
+    const random_seeds &seeds = place.seeds;
+    const struct philox_place at = {place.step->seed, seeds.seed,
+                                    seeds.seed2,      static_cast<uint64_t>(place.step->number),
+                                    place.iteration,  seeds.alike ? 0 : place.step->replica};
     return philox_stream_at(&at);
 }
 

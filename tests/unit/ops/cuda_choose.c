@@ -23,7 +23,7 @@ static const struct step_block step = {.number = 1, .seed = 1}; /* as in beside_
 
 static struct cuda_random_place place(void)
 {
-    return (struct cuda_random_place){77, 12345678901, 0, &step};
+    return (struct cuda_random_place){{.seed = 77, .seed2 = 12345678901}, 0, &step};
 }
 
 static const struct eager_attr seeds[] = {{"seed", "77"}, {"seed2", "12345678901"}};

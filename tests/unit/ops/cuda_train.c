@@ -24,22 +24,22 @@ static double unit_value(void)
 
 static const struct {
     const char *op;
-    enum cuda_random_form form;
+    enum random_form form;
     enum dtype type;
 } draws[] = {
-    {"RandomUniform", CUDA_UNIFORM, FLOAT32},
-    {"RandomUniform", CUDA_UNIFORM, FLOAT64},
-    {"RandomUniform", CUDA_UNIFORM, FLOAT16},
-    {"RandomUniform", CUDA_UNIFORM, BFLOAT16},
-    {"RandomStandardNormal", CUDA_NORMAL, FLOAT32},
-    {"RandomStandardNormal", CUDA_NORMAL, FLOAT64},
-    {"RandomStandardNormal", CUDA_NORMAL, FLOAT16},
-    {"RandomStandardNormal", CUDA_NORMAL, BFLOAT16},
-    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT32},
-    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT64},
-    {"TruncatedNormal", CUDA_TRUNCATED_NORMAL, FLOAT16},
-    {"RandomUniformInt", CUDA_UNIFORM_INT, INT32},
-    {"RandomUniformInt", CUDA_UNIFORM_INT, INT64},
+    {"RandomUniform", RANDOM_UNIFORM, FLOAT32},
+    {"RandomUniform", RANDOM_UNIFORM, FLOAT64},
+    {"RandomUniform", RANDOM_UNIFORM, FLOAT16},
+    {"RandomUniform", RANDOM_UNIFORM, BFLOAT16},
+    {"RandomStandardNormal", RANDOM_NORMAL, FLOAT32},
+    {"RandomStandardNormal", RANDOM_NORMAL, FLOAT64},
+    {"RandomStandardNormal", RANDOM_NORMAL, FLOAT16},
+    {"RandomStandardNormal", RANDOM_NORMAL, BFLOAT16},
+    {"TruncatedNormal", RANDOM_TRUNCATED_NORMAL, FLOAT32},
+    {"TruncatedNormal", RANDOM_TRUNCATED_NORMAL, FLOAT64},
+    {"TruncatedNormal", RANDOM_TRUNCATED_NORMAL, FLOAT16},
+    {"RandomUniformInt", RANDOM_UNIFORM_INT, INT32},
+    {"RandomUniformInt", RANDOM_UNIFORM_INT, INT64},
 };
 
 static struct tensor one(enum dtype type, const struct shape *shape, int64_t value)
@@ -57,7 +57,7 @@ static void check_draw(size_t k, int64_t n, int64_t offset)
     struct error err = ERROR_INIT;
     struct eager_result expected = {0};
     enum dtype type = draws[k].type;
-    bool whole = draws[k].form == CUDA_UNIFORM_INT;
+    bool whole = draws[k].form == RANDOM_UNIFORM_INT;
     struct shape vector = shape_vector(1);
     struct tensor in[3] = {one(INT32, &vector, n + offset), one(type, &SHAPE_SCALAR, -3),
                            one(type, &SHAPE_SCALAR, 1000)};
@@ -71,10 +71,9 @@ static void check_draw(size_t k, int64_t n, int64_t offset)
     struct cuda_random call = {.form = draws[k].form,
                                .type = beside_type(type),
                                .n = n,
-                               .offset = offset,
                                .low = -3,
                                .size = 1003,
-                               .place = {77, 12345678901, 0, &step},
+                               .place = {{77, 12345678901, offset, false}, 0, &step},
                                .out = out.data};
     beside_launched(draws[k].op, cuda_random(&call, NULL));
     if (memcmp(out.data, (char *)expected.outputs[0].data + (size_t)offset * bytes, out.bytes))

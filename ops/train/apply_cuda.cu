@@ -9,8 +9,6 @@
 
 #include "ops/device/types_cuda.cuh"
 
-#define PARTS_MAX 32
-
 namespace
 {
 /* One element of each argument, widened. */
@@ -48,13 +46,20 @@ namespace
 {
 RULES(RULE)
 
+/* What differs between the parts of apply_arguments. */
+struct apply_part {
+    void *w, *slots[APPLY_SLOTS_MAX];
+    const void *g;
+    int64_t n;
+};
+
 /* Blocks are divided among the parts: those from first[i] to first[i + 1] have part i. */
 struct apply_args {
     bool nesterov;
     int n_parts;
-    const void *scalars[CUDA_APPLY_SCALARS];
-    cuda_apply_part parts[PARTS_MAX];
-    unsigned first[PARTS_MAX + 1];
+    const void *scalars[APPLY_SCALARS_MAX];
+    apply_part parts[APPLY_BATCH_MAX];
+    unsigned first[APPLY_BATCH_MAX + 1];
     const struct fault *fault;
 };
 } // namespace
@@ -66,8 +71,7 @@ template <typename T, int N> DEVICE_INLINE pack<T, N> load_slot(const void *slot
 
 /* Updates elements i to i + N - 1 of a variable. */
 template <typename Rule, typename T, typename G, int N>
-DEVICE_INLINE void update(const apply_terms<wide<T>> &of_all, const cuda_apply_part &part,
-                          int64_t i)
+DEVICE_INLINE void update(const apply_terms<wide<T>> &of_all, const apply_part &part, int64_t i)
 {
     T *w = static_cast<T *>(part.w);
     pack<G, N> g = load_pack<N>(static_cast<const G *>(part.g) + i);
@@ -105,16 +109,16 @@ template <typename Rule, typename T, typename G> static __global__ void apply(co
 {
     constexpr int N = 16 / sizeof(T);
     const int number = part_of_block(args);
-    const cuda_apply_part &part = args.parts[number];
+    const apply_part &part = args.parts[number];
     const int64_t n_threads =
         static_cast<int64_t>(args.first[number + 1] - args.first[number]) * blockDim.x;
     const int64_t thread =
         static_cast<int64_t>(blockIdx.x - args.first[number]) * blockDim.x + threadIdx.x;
-    wide<T> scalars[CUDA_APPLY_SCALARS] = {};
+    wide<T> scalars[APPLY_SCALARS_MAX] = {};
     apply_terms<wide<T>> of_all = {scalars, args.nesterov, 0, 0, 0, 0};
     if (has_failed(args.fault))
         return;
-    for (int i = 0; i < CUDA_APPLY_SCALARS; i++)
+    for (int i = 0; i < APPLY_SCALARS_MAX; i++)
         if (args.scalars[i])
             scalars[i] = widen(*static_cast<const T *>(args.scalars[i]));
     bool packs = is_packed(part.w) && is_packed(part.g) && is_packed(part.slots[0]) &&
@@ -129,18 +133,15 @@ template <typename Rule, typename T, typename G> static __global__ void apply(co
 template <typename Rule, typename T, typename G>
 static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
 {
-    int result = 0;
-    for (int first = 0; first < call->n_parts && !result; first += PARTS_MAX) {
-        int n = call->n_parts - first < PARTS_MAX ? call->n_parts - first : PARTS_MAX;
-        apply_args args = {call->nesterov, n, {}, {}, {}, call->fault};
-        memcpy(args.scalars, call->scalars, sizeof args.scalars);
-        for (int i = 0; i < n; i++) {
-            args.parts[i] = call->parts[first + i];
-            args.first[i + 1] = args.first[i] + cuda_blocks(args.parts[i].n / 4);
-        }
-        result = CUDA_LAUNCH((apply<Rule, T, G>), args.first[n], CUDA_BLOCK, 0, stream, args);
+    int n = call->n_parts;
+    apply_args args = {call->parts->nesterov, n, {}, {}, {}, call->fault};
+    memcpy(args.scalars, call->parts->scalars, sizeof args.scalars);
+    for (int i = 0; i < n; i++) {
+        const apply_arguments &u = call->parts[i];
+        args.parts[i] = {u.w, {u.slots[0], u.slots[1]}, u.g, u.n};
+        args.first[i + 1] = args.first[i] + cuda_blocks(u.n / 4);
     }
-    return result;
+    return CUDA_LAUNCH((apply<Rule, T, G>), args.first[n], CUDA_BLOCK, 0, stream, args);
 }
 
 template <typename Rule>

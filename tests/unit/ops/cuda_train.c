@@ -263,7 +263,7 @@ static void expect(const char *op, const double *s, bool nesterov, struct elemen
 static const struct {
     const char *op;
     int slots;
-    double scalars[CUDA_APPLY_SCALARS];
+    double scalars[APPLY_SCALARS_MAX];
 } rules[] = {
     {"ApplyGradientDescent", 0, {0.1}},
     {"ApplyMomentum", 1, {0.1, 0.9}},
@@ -275,7 +275,7 @@ static const struct {
     {"ApplyFtrl", 2, {0.1, 0.05, 0.1, -0.4}},
 };
 
-#define PARTS 35 /* more than fit in one launch */
+#define PARTS APPLY_BATCH_MAX
 
 struct updated {
     struct guarded w, slots[2], g;
@@ -299,8 +299,8 @@ static void new_part(struct updated *u, enum dtype type, int64_t n, int slots, b
 static void check_part(const char *what, struct updated *u, const struct tensor *scalars,
                        size_t rule, bool nesterov)
 {
-    double s[CUDA_APPLY_SCALARS];
-    for (int i = 0; i < CUDA_APPLY_SCALARS; i++)
+    double s[APPLY_SCALARS_MAX];
+    for (int i = 0; i < APPLY_SCALARS_MAX; i++)
         s[i] = tensor_get_float64(scalars, i);
     struct error err = ERROR_INIT;
     struct tensor expected[3];
@@ -339,26 +339,28 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
     static const int64_t lengths[] = {0, 1, 31, 33, 64, 259, 1030};
     char what[64];
     struct updated parts[PARTS];
-    struct cuda_apply_part arguments[PARTS];
+    struct apply_arguments all = {.nesterov = nesterov}, arguments[PARTS];
     struct fault fault = {.code = FAULT_INDEX};
     struct cuda_apply call = {.type = beside_type(type),
                               .gradient = beside_type(type),
-                              .nesterov = nesterov,
                               .n_parts = PARTS,
                               .parts = arguments,
                               .fault = &fault};
     cuda_apply_launcher *launch = cuda_apply(rules[rule].op);
     snprintf(what, sizeof what, "%s of %s", rules[rule].op, dtype_name(type));
-    struct shape vector = shape_vector(CUDA_APPLY_SCALARS);
+    struct shape vector = shape_vector(APPLY_SCALARS_MAX);
     struct tensor scalars = beside_random(type, &vector, &random_state);
-    for (int i = 0; i < CUDA_APPLY_SCALARS; i++) {
+    for (int i = 0; i < APPLY_SCALARS_MAX; i++) {
         tensor_set_float64(&scalars, i, rules[rule].scalars[i]);
-        call.scalars[i] = (char *)scalars.data + (size_t)i * dtype_bytes(type);
+        all.scalars[i] = (char *)scalars.data + (size_t)i * dtype_bytes(type);
     }
     for (int i = 0; i < PARTS; i++) {
         struct updated *u = &parts[i];
         new_part(u, type, lengths[i % 7], rules[rule].slots, i % 2);
-        arguments[i] = (struct cuda_apply_part){u->w.data, {NULL, NULL}, u->g.data, lengths[i % 7]};
+        arguments[i] = all;
+        arguments[i].w = u->w.data;
+        arguments[i].g = u->g.data;
+        arguments[i].n = lengths[i % 7];
         for (int k = 0; k < rules[rule].slots; k++)
             arguments[i].slots[k] = u->slots[k].data;
     }

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "ops/device/cuda.h"
-#include "ops/device/kernel_cuda.h"
 
 #define LOOK_NS 200000 /* polling interval of a call in progress */
 
@@ -92,14 +91,9 @@ static int add(struct communicator *c, const struct communicator_sum *sum,
 {
     struct cuda_device *d = c->d;
     struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
-    const struct cuda_nccl_sum call = {.from = sum->from,
-                                       .to = sum->to,
-                                       .count = (size_t)sum->count,
-                                       .type = cuda_type_of(sum->type),
-                                       .mean = sum->mean};
     if (cuda_enter(d, err))
         return err->code;
-    return await_communicator(c, d->nccl->add(c->handle, &call, stream), gives_up, "a sum", err);
+    return await_communicator(c, d->nccl->add(c->handle, sum, stream), gives_up, "a sum", err);
 }
 
 static int state(struct communicator *c, struct error *err)

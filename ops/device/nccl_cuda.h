@@ -8,20 +8,11 @@
 #define TF_OPS_DEVICE_NCCL_CUDA_H
 
 #include "exec/device/communicator.h"
-#include "ops/device/launch_cuda.h"
 #include "ops/device/library_cuda.h"
 
 struct cuda_device;
 
 #define CUDA_NCCL_IN_PROGRESS 7 /* a status: the call is in progress; `state` tells its result */
-
-struct cuda_nccl_sum {
-    const void *from;
-    void *to;
-    size_t count;
-    enum cuda_type type; /* float32, float64, int32, int64 */
-    bool mean;
-};
 
 /* The library functions that are called. Functions that return an int return a ncclResult_t, and do
  * not wait for other members: the call may still be in progress. */
@@ -32,7 +23,7 @@ struct cuda_nccl {
     int (*open)(void **communicator, const struct communicator_place *place); /* on the thread's
                                                                                  device */
     int (*state)(void *communicator, int *state); /* of the call in progress, or an error */
-    int (*add)(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream);
+    int (*add)(void *communicator, const struct communicator_sum *sum, struct CUstream_st *stream);
     int (*abort)(void *communicator); /* frees it; work in streams ends, with garbage */
 };
 

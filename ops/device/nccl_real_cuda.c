@@ -53,13 +53,11 @@ static int state(void *communicator, int *status)
     return (int)asked;
 }
 
-static int add(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream)
+static int add(void *communicator, const struct communicator_sum *sum, struct CUstream_st *stream)
 {
-    static const ncclDataType_t types[N_CUDA_TYPES] = {[CUDA_FLOAT32] = ncclFloat32,
-                                                       [CUDA_FLOAT64] = ncclFloat64,
-                                                       [CUDA_INT32] = ncclInt32,
-                                                       [CUDA_INT64] = ncclInt64};
-    return (int)nccl.add(sum->from, sum->to, sum->count, types[sum->type],
+    static const ncclDataType_t types[] = {
+        [FLOAT32] = ncclFloat32, [FLOAT64] = ncclFloat64, [INT32] = ncclInt32, [INT64] = ncclInt64};
+    return (int)nccl.add(sum->from, sum->to, (size_t)sum->count, types[sum->type],
                          sum->mean ? ncclAvg : ncclSum, communicator, stream);
 }
 

@@ -152,13 +152,13 @@ static int state(void *communicator, int *status)
 struct fake_sum {
     struct test_job job; /* first */
     struct fake_group *group;
-    struct cuda_nccl_sum call;
+    struct communicator_sum call;
     int number;
 };
 
-static size_t type_bytes(enum cuda_type type)
+static size_t sum_bytes(const struct communicator_sum *call)
 {
-    return type == CUDA_FLOAT64 || type == CUDA_INT64 ? 8 : 4;
+    return (size_t)call->count * dtype_bytes(call->type);
 }
 
 static bool may_bring(const struct test_job *job)
@@ -176,8 +176,7 @@ static void bring(struct test_job *job)
     struct fake_group *group = sum->group;
     if (atomic_load(&group->aborted))
         return;
-    memcpy(group->file->values[group->rank], test_to_host(sum->call.from),
-           sum->call.count * type_bytes(sum->call.type));
+    memcpy(group->file->values[group->rank], test_to_host(sum->call.from), sum_bytes(&sum->call));
     atomic_store(&group->file->members[group->rank].brought, sum->number);
 }
 
@@ -196,14 +195,15 @@ static bool may_add(const struct test_job *job)
         ((type *)to)[i] = call->mean ? (type)(total / (type)group->n) : total;                     \
     } while (0)
 
-static void add_element(const struct fake_group *group, const struct cuda_nccl_sum *call, size_t i)
+static void add_element(const struct fake_group *group, const struct communicator_sum *call,
+                        size_t i)
 {
     void *to = test_to_host(call->to);
-    if (call->type == CUDA_FLOAT32)
+    if (call->type == FLOAT32)
         ADD(float);
-    else if (call->type == CUDA_FLOAT64)
+    else if (call->type == FLOAT64)
         ADD(double);
-    else if (call->type == CUDA_INT32)
+    else if (call->type == INT32)
         ADD(int32_t);
     else
         ADD(int64_t);
@@ -214,10 +214,10 @@ static void add_all(struct test_job *job)
     struct fake_sum *sum = (struct fake_sum *)job;
     struct fake_group *group = sum->group;
     if (atomic_load(&group->aborted)) { /* garbage */
-        memset(test_to_host(sum->call.to), 0xff, sum->call.count * type_bytes(sum->call.type));
+        memset(test_to_host(sum->call.to), 0xff, sum_bytes(&sum->call));
         return;
     }
-    for (size_t i = 0; i < sum->call.count; i++)
+    for (size_t i = 0; i < (size_t)sum->call.count; i++)
         add_element(group, &sum->call, i);
     atomic_store(&group->file->members[group->rank].read, sum->number);
 }
@@ -229,13 +229,13 @@ static void free_sum(struct test_job *job)
     mem_free(sum);
 }
 
-static int enqueue(struct fake_group *group, const struct cuda_nccl_sum *call, bool brings,
+static int enqueue(struct fake_group *group, const struct communicator_sum *call, bool brings,
                    struct cuda_stream *stream)
 {
     struct fake_sum *sum = mem_alloc(sizeof *sum);
     struct error err = ERROR_INIT;
-    struct test_access access = {test_to_host(brings ? call->from : call->to),
-                                 call->count * type_bytes(call->type), !brings};
+    struct test_access access = {test_to_host(brings ? call->from : call->to), sum_bytes(call),
+                                 !brings};
     *sum = (struct fake_sum){.job = {.run = brings ? bring : add_all,
                                      .free = free_sum,
                                      .is_ready = brings ? may_bring : may_add},
@@ -257,12 +257,12 @@ static void say_stuck(const struct fake_group *group)
         close(file);
 }
 
-static int add(void *communicator, const struct cuda_nccl_sum *call, struct CUstream_st *stream)
+static int add(void *communicator, const struct communicator_sum *call, struct CUstream_st *stream)
 {
     struct fake_group *group = communicator;
     struct cuda_stream *line = (struct cuda_stream *)stream;
-    if (atomic_load(&group->aborted) || call->count * type_bytes(call->type) > PLACE_BYTES ||
-        (call->mean && call->type != CUDA_FLOAT32 && call->type != CUDA_FLOAT64))
+    if (atomic_load(&group->aborted) || sum_bytes(call) > PLACE_BYTES ||
+        (call->mean && call->type != FLOAT32 && call->type != FLOAT64))
         return NCCL_INVALID;
     group->sums++;
     int status = enqueue(group, call, true, line);

@@ -184,7 +184,7 @@ struct pool_state {
 static int prepare(struct kernel_setup *setup)
 {
     struct pool_state *state = setup->state = mem_alloc(sizeof *state);
-    if (pool_init(&state->pool, setup->node, setup->err))
+    if (pool_init(&state->pool, setup))
         return setup->err->code;
     state->loop = loops[state->pool.kind][node_type(setup->node, "T")];
     /* The layout is that of the first image that arrives with one, if it counts the channels of

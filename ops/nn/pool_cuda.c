@@ -56,7 +56,7 @@ static const struct cuda_dnn_family *family_of(const struct cuda_pool *launch)
 static int pool_prepare(struct kernel_setup *setup)
 {
     struct cuda_pool_state *state = setup->state = mem_alloc(sizeof *state);
-    if (pool_init(&state->pool, setup->node, setup->err))
+    if (pool_init(&state->pool, setup))
         return setup->err->code;
     enum pool_kind kind = state->pool.kind;
     const struct node_output *out = &setup->out_types[0];

@@ -14,11 +14,14 @@ const struct pool_form pool_forms[N_POOL_KINDS] = {
     [POOL_PLACE_GRAD] = {"MaxPoolPlaceGrad", 2, true},
 };
 
-int pool_init(struct pooling *pool, const struct node *node, struct error *err)
+int pool_init(struct pooling *pool, struct kernel_setup *setup)
 {
+    const struct node *node = setup->node;
     pool->kind = (enum pool_kind)names_find(pool_forms, N_POOL_KINDS, node->op->def->name);
+    if (pool->kind == N_POOL_KINDS)
+        return kernel_setup_fail(setup, "the kernel has no code for %s", node->op->def->name);
     pool->masked = pool->kind == POOL_WITH_PLACE && node_bool(node, "masked");
-    return window_init(&pool->window, node, err);
+    return window_init(&pool->window, node, setup->err);
 }
 
 const struct shape *pool_outputs(struct kernel_call *call, const struct pooling *pool,

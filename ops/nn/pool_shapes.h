@@ -40,7 +40,7 @@ struct pooling {
 #define POOL_PLACES_MAX 254
 
 /* Reads a node's attributes. ERR_DATA as of window_init. */
-int pool_init(struct pooling *pool, const struct node *node, struct error *err);
+int pool_init(struct pooling *pool, struct kernel_setup *setup);
 
 /* Makes the outputs of a call, and solves the window for its image. Returns the image's shape; NULL
  * with call->err set. orig_input_shape is read on the host. */

@@ -51,78 +51,58 @@ const struct kernel_code kernel_aggregator_push = {.prepare = push_prepare, .run
 
 /* ---- reductions ---- */
 
-#define BLOCK 4096 /* elements: the sums stay in the cache */
-
-/* out = (v[0] + v[1] + ... + v[n-1]) / divisor, added from left to right. */
-#define DEFINE_SUM(type)                                                                           \
-    static void sum_##type(type *out, const type *const *v, int n, int64_t count, type divisor)    \
-    {                                                                                              \
-        for (int64_t from = 0; from < count; from += BLOCK) {                                      \
-            int64_t to = from + BLOCK < count ? from + BLOCK : count;                              \
-            memcpy(out + from, v[0] + from, (size_t)(to - from) * sizeof *out);                    \
-            for (int k = 1; k < n; k++)                                                            \
-                for (int64_t i = from; i < to; i++)                                                \
-                    out[i] += v[k][i];                                                             \
-            for (int64_t i = from; divisor != 1 && i < to; i++)                                    \
-                out[i] /= divisor;                                                                 \
-        }                                                                                          \
-    }
-DEFINE_SUM(float)
-DEFINE_SUM(double)
-#undef DEFINE_SUM
-
 struct take {
     struct kernel_call *call;
     const struct staged_push *staged;
     int n;
 };
 
-/* Sums values of one shape. */
+/* Sums values of one shape, from left to right. */
 static int add_up(const struct take *t, int value, bool mean)
 {
     const struct tensor *first = &t->staged[0].values[value];
     struct tensor *out = kernel_alloc_output(t->call, value, &first->shape);
-    int64_t count = tensor_count(first);
-    int divisor = mean ? t->n : 1;
     if (!out)
         return t->call->err->code;
-    const void **data = mem_array((size_t)t->n, sizeof *data);
-    for (int k = 0; k < t->n; k++)
-        data[k] = t->staged[k].values[value].data;
-    if (first->type == FLOAT32)
-        sum_float(out->data, (const float *const *)data, t->n, count, (float)divisor);
-    else if (first->type == FLOAT64)
-        sum_double(out->data, (const double *const *)data, t->n, count, divisor);
-    else if (dtype_is_integer(first->type)) /* means of integers are refused */
-        collective_sum(&(struct collective_terms){first->type, data, t->n, 0}, out->data, NULL,
-                       count);
-    else {
+    if (dtype_is_floating(first->type) && dtype_bytes(first->type) == 2) {
         /* 16-bit floats are added in a wide type and rounded once. */
         for (int64_t i = 0; i < tensor_count(out); i++) {
             double sum = 0;
             for (int k = 0; k < t->n; k++)
                 sum += tensor_get_float64(&t->staged[k].values[value], i);
-            tensor_set_float64(out, i, sum / divisor);
+            tensor_set_float64(out, i, sum / (mean ? t->n : 1));
         }
+        return 0;
     }
+    const void **data = mem_array((size_t)t->n, sizeof *data);
+    for (int k = 0; k < t->n; k++)
+        data[k] = t->staged[k].values[value].data;
+    collective_sum(&(struct collective_terms){first->type, data, t->n, mean ? t->n : 0}, out->data,
+                   NULL, tensor_count(first));
     mem_free(data);
     return 0;
 }
 
-static int join_rows(const struct take *t, int value)
+static int join_rows(const struct take *t, int value, bool mean)
 {
     struct shape shape = t->staged[0].values[value].shape;
     shape.dims[0] = 0;
     for (int k = 0; k < t->n; k++)
         shape.dims[0] += t->staged[k].values[value].shape.dims[0];
     struct tensor *out = kernel_alloc_output(t->call, value, &shape);
-    char *to = out ? out->data : NULL;
-    for (int k = 0; out && k < t->n; k++) {
+    if (!out)
+        return t->call->err->code;
+    char *to = out->data;
+    for (int k = 0; k < t->n; k++) {
         const struct tensor *rows = &t->staged[k].values[value];
         memcpy(to, rows->data, tensor_bytes(rows));
         to += tensor_bytes(rows);
     }
-    return out ? 0 : t->call->err->code;
+    const void *joined = out->data;
+    if (mean)
+        collective_sum(&(struct collective_terms){out->type, &joined, 1, t->n}, out->data, NULL,
+                       tensor_count(out));
+    return 0;
 }
 
 /* ---- AggregatorTake ---- */
@@ -172,15 +152,7 @@ static int reduce(const struct take *t, int value, enum collective_kind kind)
         return kernel_share_output(t->call, value, first) ? 0 : t->call->err->code;
     if (collective_adds(kind))
         return add_up(t, value, collective_divides(kind));
-    int code = join_rows(t, value);
-    struct tensor *out = t->call->out[value];
-    for (int64_t i = 0; collective_divides(kind) && !code && i < tensor_count(out); i++) {
-        if (out->type == FLOAT32)
-            ((float *)out->data)[i] /= (float)t->n;
-        else
-            tensor_set_float64(out, i, tensor_get_float64(out, i) / t->n);
-    }
-    return code;
+    return join_rows(t, value, collective_divides(kind));
 }
 
 static struct push_id *read_ids(const struct tensor *rows, struct push_list *list)

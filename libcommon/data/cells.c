@@ -181,19 +181,17 @@ int cells_take(struct cells *cells, const struct shape *shape, struct tensor *te
                struct error *err)
 {
     if (cells->type == STRING) {
-        size_t n = cells->ends.n, begin = 0;
-        const char **texts = mem_array(n + 1, sizeof *texts);
-        size_t *lengths = mem_array(n + 1, sizeof *lengths);
-        for (size_t i = 0; i < n; i++) {
-            texts[i] = cells->data + begin;
-            lengths[i] = cells->ends.items[i] - begin;
-            begin = cells->ends.items[i];
-        }
-        int code = tensor_from_strings(tensor, shape, texts, lengths, err);
-        mem_free(texts);
-        mem_free(lengths);
+        const size_t n = cells->ends.n, bytes = cells->bytes;
         cells->ends.n = cells->bytes = 0;
-        return code;
+        if (tensor_alloc_strings(tensor, shape, bytes, err))
+            return err->code;
+        uint64_t *offsets = tensor->data;
+        offsets[0] = 0;
+        for (size_t i = 0; i < n; i++)
+            offsets[i + 1] = cells->ends.items[i];
+        if (bytes)
+            memcpy(offsets + n + 1, cells->data, bytes);
+        return 0;
     }
     if (!cells->data)
         return tensor_alloc(tensor, cells->type, shape, err);

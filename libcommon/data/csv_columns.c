@@ -48,7 +48,9 @@ int csv_columns_open(const char *path, const struct data_column *columns, int n_
         return err->code;
     }
     struct csv_columns *c = mem_alloc(sizeof *c);
-    c->source = format->join ? row_source_join(source, right) : source;
+    c->source = source;
+    if (format->join)
+        row_source_join(source, right);
     c->format = *format;
     if (format->rows_of == ROWS_JSONL)
         c->format.header = CSV_HEADER_YES;

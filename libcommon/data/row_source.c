@@ -29,8 +29,9 @@ struct row_source {
     int (*wait)(void *context, struct error *err);
     void *wait_context;
     int stop_fd;
-    struct row_source *left, *right; /* set if joined: then of the members above only the name is */
-    VEC(struct csv_field) fields;    /* of both */
+    struct row_source *right;     /* each row continues with one of it; NULL: nothing is joined */
+    uint64_t n_joined;            /* rows */
+    VEC(struct csv_field) fields; /* of both */
 };
 
 static void close_file(struct row_source *source)
@@ -110,20 +111,15 @@ int row_source_open(const char *path, enum row_format format, char separator, ch
     return 0;
 }
 
-struct row_source *row_source_join(struct row_source *left, struct row_source *right)
+void row_source_join(struct row_source *source, struct row_source *right)
 {
-    struct row_source *source = mem_alloc(sizeof *source);
-    source->name = mem_strdup(left->name);
-    source->left = left;
     source->right = right;
-    return source;
 }
 
 void row_source_free(struct row_source *source)
 {
     if (!source)
         return;
-    row_source_free(source->left);
     row_source_free(source->right);
     close_file(source);
     for (size_t i = 0; i < source->paths.n; i++)
@@ -181,28 +177,8 @@ static int learn_columns(struct row_source *source, struct error *err)
     return err->code;
 }
 
-int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
+static int read_own(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
 {
-    if (source->left) {
-        struct csv_row other;
-        bool more_right;
-        if (row_source_read(source->left, row, more, err) ||
-            row_source_read(source->right, &other, &more_right, err))
-            return err->code;
-        source->rows += *more && more_right;
-        if (*more != more_right)
-            return error_set(err, ERR_DATA, "%s: ends after %" PRIu64 " rows, but %s has more",
-                             row_source_name(*more ? source->right : source->left), source->rows,
-                             row_source_name(*more ? source->left : source->right));
-        source->fields.n = 0;
-        for (size_t i = 0; *more && i < row->n_fields; i++)
-            vec_push(&source->fields, row->fields[i]);
-        for (size_t i = 0; *more && i < other.n_fields; i++)
-            vec_push(&source->fields, other.fields[i]);
-        row->fields = source->fields.items;
-        row->n_fields = source->fields.n;
-        return 0;
-    }
     if (source->format == ROWS_JSONL && !source->columns.are_read && learn_columns(source, err))
         return err->code;
     for (*more = false; !*more && (source->file || source->next < source->paths.n);) {
@@ -225,14 +201,40 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
     return 0;
 }
 
+/* Appends the fields of the same row of `right`. */
+static int append_right(struct row_source *source, struct csv_row *row, bool more,
+                        struct error *err)
+{
+    struct csv_row other;
+    bool more_right;
+    if (row_source_read(source->right, &other, &more_right, err))
+        return err->code;
+    source->n_joined += more && more_right;
+    if (more != more_right)
+        return error_set(err, ERR_DATA, "%s: ends after %" PRIu64 " rows, but %s has more",
+                         (more ? source->right : source)->name, source->n_joined,
+                         (more ? source : source->right)->name);
+    source->fields.n = 0;
+    for (size_t i = 0; more && i < row->n_fields; i++)
+        vec_push(&source->fields, row->fields[i]);
+    for (size_t i = 0; more && i < other.n_fields; i++)
+        vec_push(&source->fields, other.fields[i]);
+    row->fields = source->fields.items;
+    row->n_fields = source->fields.n;
+    return 0;
+}
+
+int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
+{
+    int code = read_own(source, row, more, err);
+    return code || !source->right ? code : append_right(source, row, *more, err);
+}
+
 void row_source_set_header(struct row_source *source)
 {
-    if (source->left) {
-        row_source_set_header(source->left);
+    csv_header_take(&source->header, &source->last);
+    if (source->right)
         row_source_set_header(source->right);
-    }
-    if (!source->left)
-        csv_header_take(&source->header, &source->last);
 }
 
 enum row_format row_source_format(const struct row_source *source)
@@ -247,8 +249,6 @@ const char *row_source_name(const struct row_source *source)
 
 const char *row_source_file(const struct row_source *source)
 {
-    if (source->left)
-        return row_source_file(source->left);
     return source->file ? gzfile_name(source->file) : source->name;
 }
 
@@ -259,10 +259,8 @@ void row_source_on_wait(struct row_source *source, int (*wait)(void *context, st
     source->wait_context = context;
     if (source->file)
         gzfile_on_wait(source->file, wait, context);
-    if (source->left) {
-        row_source_on_wait(source->left, wait, context);
+    if (source->right)
         row_source_on_wait(source->right, wait, context);
-    }
 }
 
 void row_source_stop_on(struct row_source *source, int fd)
@@ -270,8 +268,6 @@ void row_source_stop_on(struct row_source *source, int fd)
     source->stop_fd = fd;
     if (source->file)
         gzfile_stop_on(source->file, fd);
-    if (source->left) {
-        row_source_stop_on(source->left, fd);
+    if (source->right)
         row_source_stop_on(source->right, fd);
-    }
 }

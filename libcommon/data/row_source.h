@@ -21,8 +21,8 @@ struct row_source;
  */
 int row_source_open(const char *path, enum row_format format, char separator, char comment,
                     struct row_source **source, struct error *err);
-/* Joins each row of `left` with the same row of `right`, whose fields are appended; owns both. */
-struct row_source *row_source_join(struct row_source *left, struct row_source *right);
+/* Appends to each row the fields of the same row of `right`, which the source then owns. */
+void row_source_join(struct row_source *source, struct row_source *right);
 void row_source_free(struct row_source *source); /* NULL is harmless */
 
 /* Before the first row of JSON lines: columns that come first, whether or not an object has them.

@@ -23,6 +23,7 @@ struct pruner {
     const struct maintain_watch *watch;
     struct prune_report *report;
     struct digest_set used;
+    MDB_txn *marking;   /* of the marks */
     struct digest from; /* where the next batch begins */
     uint64_t batch;     /* chunks */
     uint64_t entries, seen;
@@ -30,39 +31,34 @@ struct pruner {
 
 /* ---- marking ---- */
 
-struct chunk_marker {
-    struct pruner *prune;
-    MDB_txn *txn;
-};
-
 /* A damaged manifest may refer to any digest that can be found in it. */
-static void mark_damaged(const struct chunk_marker *marking, const uint8_t *bytes, size_t n)
+static void mark_damaged(struct pruner *p, const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + DIGEST_BYTES <= n; i++) {
         uint8_t text[CHUNK_KEY_BYTES];
         struct digest digest;
         memcpy(&digest, bytes + i, sizeof digest);
         MDB_val key = store_chunk_key(text, &digest), value;
-        if (!mdb_get(marking->txn, marking->prune->store->dbi, &key, &value))
-            digest_set_put(&marking->prune->used, &digest, 1);
+        if (!mdb_get(p->marking, p->store->dbi, &key, &value))
+            digest_set_put(&p->used, &digest, 1);
     }
 }
 
 static int mark_value(void *context, const MDB_val *key, const MDB_val *value, struct error *err)
 {
-    const struct chunk_marker *marking = context;
+    struct pruner *p = context;
     struct ckpt_manifest m;
     struct error damaged = ERROR_INIT;
     void *copy;
     (void)key;
-    if (store_read_value(marking->prune->store, value, &copy, err))
+    if (store_read_value(p->store, value, &copy, err))
         return err->code;
     if (ckpt_manifest_decode(copy, value->mv_size, &m, &damaged)) {
-        mark_damaged(marking, copy, value->mv_size);
+        mark_damaged(p, copy, value->mv_size);
     } else {
         for (size_t i = 0; i < m.tensors.n; i++)
             for (uint64_t c = 0; c < chunk_count(m.tensors.items[i].bytes); c++)
-                digest_set_put(&marking->prune->used, &m.tensors.items[i].chunks[c], 1);
+                digest_set_put(&p->used, &m.tensors.items[i].chunks[c], 1);
         ckpt_manifest_release(&m);
     }
     mem_free(copy);
@@ -151,11 +147,10 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
                        .batch = BATCH_CHUNKS};
     mdb_env_stat(store->env, &stat);
     p.entries = stat.ms_entries;
-    struct chunk_marker marking = {.prune = &p};
-    if (!store_begin(store, false, &marking.txn, err)) {
-        if (!store_walk(store, marking.txn, &store_step_keys, mark_value, &marking, err))
-            store_walk(store, marking.txn, &store_replaced_keys, mark_value, &marking, err);
-        store_abort(store, marking.txn);
+    if (!store_begin(store, false, &p.marking, err)) {
+        if (!store_walk(store, p.marking, &store_step_keys, mark_value, &p, err))
+            store_walk(store, p.marking, &store_replaced_keys, mark_value, &p, err);
+        store_abort(store, p.marking);
     }
     if (!err->code)
         sweep(&p, err);

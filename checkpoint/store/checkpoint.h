@@ -81,13 +81,11 @@ struct chunk_check {
 int checkpoint_check_places(struct chunk_check *checking, struct error *err);
 size_t checkpoint_chunk_size(const struct checkpoint *checkpoint, const struct chunk_place *place);
 
-/* Reads the chunk of tensor i, and compares its digest with the saved one. */
+/* Reads the chunk of tensor i; `data` NULL: only finds it. Then compares its digest with the saved
+ * one. */
 int checkpoint_fetch_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, void *data,
                            struct error *err);
 int checkpoint_check_digest(const struct checkpoint *checkpoint, int i, uint64_t chunk,
                             const struct digest *found, struct error *err);
-
-/* Checks that the chunk exists, without reading it. */
-int checkpoint_find_chunk(struct checkpoint *checkpoint, int i, uint64_t chunk, struct error *err);
 
 #endif

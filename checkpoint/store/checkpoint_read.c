@@ -21,9 +21,9 @@ static int read_places(struct checkpoint *c, struct chunk_place *places, size_t 
         struct chunk_place *place = &places[i];
         struct error failed = ERROR_INIT;
         void *chunk = data + i * CHUNK_BYTES;
-        if (place->is_only_found)
-            checkpoint_find_chunk(c, place->entry, place->chunk, &failed);
-        else if (!checkpoint_fetch_chunk(c, place->entry, place->chunk, chunk, &failed))
+        if (!checkpoint_fetch_chunk(c, place->entry, place->chunk,
+                                    place->is_only_found ? NULL : chunk, &failed) &&
+            !place->is_only_found)
             items[n++] = (struct digest_item){.data = chunk, .n = checkpoint_chunk_size(c, place)};
         place->is_bad = failed.code != 0;
         if (failed.code && !(marks && checkpoint_is_damaged(&failed))) {

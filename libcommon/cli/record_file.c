@@ -30,13 +30,11 @@ int record_file_open_in(struct record_file *file, const struct tool *tool, const
     if (!named_folder && !(exists && S_ISDIR(status.st_mode)))
         return record_file_open(file, tool, path, -1, err);
     str_printf(&own, "%s/%s-%ld.rec", path, tool->table->tool, (long)getpid());
-    char *name = mem_strdup(str_text(&own));
-    str_release(&own);
-    int code = record_file_open(file, tool, name, -1, err);
+    int code = record_file_open(file, tool, own.data, -1, err);
     if (code)
-        mem_free(name);
+        str_release(&own);
     else
-        file->path = name;
+        file->path = own.data;
     return code;
 }
 

@@ -40,6 +40,15 @@ const struct error *tool_output_failure(void)
     return output_failure.code ? &output_failure : NULL;
 }
 
+/* Returns the index of a reader's input; inputs.n: it has none. */
+static size_t input_of(const struct stream_reader *reader)
+{
+    size_t i = 0;
+    while (i < inputs.n && inputs.items[i]->reader != reader)
+        i++;
+    return i;
+}
+
 static void note_stopped(const struct stream_reader *reader)
 {
     const char *tool = stream_reader_stopped_by(reader);
@@ -171,10 +180,8 @@ static int until_it_grows(void *context, struct error *err)
         input->still = 0;
     else if (++input->still > STILL_LOOKS)
         return error_set(err, ERR_RETRY, "%s was begun anew", input->path);
-    if (tool_flush_output(input->tool, &output_failure)) {
-        *err = output_failure;
+    if (flush_output(input->tool, err))
         return err->code;
-    }
     input->idle(input->idle_context);
     poll(&fd, 1, FOLLOW_MILLISECONDS);
     return tool_signal() ? error_set(err, ERR_CANCELLED, "interrupted while following a file") : 0;
@@ -182,41 +189,33 @@ static int until_it_grows(void *context, struct error *err)
 
 void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context)
 {
+    struct tool_input *input = inputs.items[input_of(reader)];
     struct stat status;
-    for (size_t i = 0; i < inputs.n; i++) {
-        struct tool_input *input = inputs.items[i];
-        if (input->reader != reader || fstat(input->fd, &status) || !S_ISREG(status.st_mode))
-            continue;
-        input->path = mem_strdup(stream_reader_name(reader));
-        input->idle = idle;
-        input->idle_context = context;
-        stream_reader_on_end(reader, until_it_grows, input);
-    }
+    if (fstat(input->fd, &status) || !S_ISREG(status.st_mode))
+        return;
+    input->path = mem_strdup(stream_reader_name(reader));
+    input->idle = idle;
+    input->idle_context = context;
+    stream_reader_on_end(reader, until_it_grows, input);
 }
 
 bool tool_follow_on(struct stream_reader *reader)
 {
-    for (size_t i = 0; i < inputs.n; i++) {
-        struct tool_input *input = inputs.items[i];
-        struct error ignored = ERROR_INIT;
-        int fd;
-        if (input->reader != reader || !is_begun_anew(input) ||
-            open_file(input->path, &fd, &ignored))
-            continue;
-        close(input->fd);
-        input->fd = fd;
-        input->still = 0;
-        stream_reader_go_on(reader, fd);
-        return true;
-    }
-    return false;
+    struct tool_input *input = inputs.items[input_of(reader)];
+    struct error ignored = ERROR_INIT;
+    int fd;
+    if (!is_begun_anew(input) || open_file(input->path, &fd, &ignored))
+        return false;
+    close(input->fd);
+    input->fd = fd;
+    input->still = 0;
+    stream_reader_go_on(reader, fd);
+    return true;
 }
 
 void tool_close_reader(struct stream_reader *reader)
 {
-    size_t i = 0;
-    while (i < inputs.n && inputs.items[i]->reader != reader)
-        i++;
+    size_t i = input_of(reader);
     if (i == inputs.n)
         return;
     struct tool_input *input = inputs.items[i];

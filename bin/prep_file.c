@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/prep_file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -284,7 +282,7 @@ static json_t *fitted_json(const struct fit *fitted, const struct section *secti
     return object;
 }
 
-int prep_write(const struct prep *prep, int fd, struct error *err)
+int prep_write(const struct prep *prep, FILE *out, struct error *err)
 {
     for (size_t i = 0; i < prep->n_header; i++)
         if (!str_is_printable(prep->header[i], strlen(prep->header[i])))
@@ -316,14 +314,7 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
             json_object_set(root, sections[i].name, section);
         json_decref(section);
     }
-    int own = dup(fd); /* json_dumpfd would write token by token */
-    FILE *out = own < 0 ? NULL : fdopen(own, "w");
-    bool ok = out && !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;
-    ok = out && !fclose(out) && ok;
-    int saved = errno;
-    if (!out && own >= 0)
-        close(own);
+    bool ok = !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;
     json_decref(root);
-    errno = saved;
     return ok ? 0 : error_set_errno(err, ERR_IO, "%s", prep->path);
 }

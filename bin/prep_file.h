@@ -18,11 +18,12 @@
 #ifndef TF_BIN_PREP_FILE_H
 #define TF_BIN_PREP_FILE_H
 
+#include <stdio.h>
+
 #include "data/prep.h"
 
 /* ERR_NOINPUT, ERR_IO, ERR_DATA. Release `prep` also after a failure. */
 int prep_read(struct prep *prep, const char *path, struct error *err);
-/* Writes to an open file. */
-int prep_write(const struct prep *prep, int fd, struct error *err);
+int prep_write(const struct prep *prep, FILE *out, struct error *err);
 
 #endif

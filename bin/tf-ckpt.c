@@ -147,24 +147,8 @@ static int ckpt_cat(struct command *c, struct error *err)
     return err->code;
 }
 
-/* Opens one file of an export; *file duplicates the descriptor, which output_commit needs. */
-static int open_file(const char *path, struct output **output, FILE **file, struct error *err)
-{
-    int fd;
-    if (output_open(path, output, &fd, err))
-        return err->code;
-    *file = fdopen(dup(fd), "wb");
-    return *file ? 0 : error_set_errno(err, ERR_OS, "%s", path);
-}
-
-static int close_file(const char *path, FILE *file, struct error *err)
-{
-    if (file && fclose(file) && !err->code)
-        error_set_errno(err, ERR_IO, "%s", path);
-    return err->code;
-}
-
-/* Writes an export. A bundle's data gets its name before the index that refers to it. */
+/* Writes an export. A bundle's data gets its name before the index that refers to it, but after all
+ * of that was written. */
 static int write_file(struct source *source, const char *path, struct error *err)
 {
     struct arena arena = ARENA_INIT;
@@ -176,12 +160,10 @@ static int write_file(struct source *source, const char *path, struct error *err
     if (form == EXPORT_NPZ || form == EXPORT_SAFETENSORS)
         source_drop_texts(source, tool_say_line, work.tool);
     const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
-    if (!open_file(path, &output, &files.file, err) &&
-        !(data_path && open_file(data_path, &data_output, &files.data, err)))
-        source_export(source, form, &files, tool_provenance(work.tool), err);
-    close_file(path, files.file, err);
-    if (data_path)
-        close_file(data_path, files.data, err);
+    if (!output_open_stream(path, &output, &files.file, err) &&
+        !(data_path && output_open_stream(data_path, &data_output, &files.data, err)) &&
+        !source_export(source, form, &files, tool_provenance(work.tool), err) && fflush(files.file))
+        error_set_errno(err, ERR_IO, "%s", path);
     if (!err->code && !output_commit(data_output, err))
         output_commit(output, err);
     output_discard(data_output);
@@ -312,15 +294,11 @@ static int write_metrics(int status, struct error *err)
 {
     struct str text = STR_INIT;
     struct output *output;
-    int fd;
+    FILE *out;
     print_figures(work.command.metrics, status, &text);
-    if (!output_open(metrics_path, &output, &fd, err)) {
-        if (dprintf(fd, "%s", text.data) == (int)text.n) {
-            output_commit(output, err);
-        } else {
-            error_set_errno(err, ERR_IO, "%s", metrics_path);
-            output_discard(output);
-        }
+    if (!output_open_stream(metrics_path, &output, &out, err)) {
+        fputs(text.data, out);
+        output_commit(output, err);
     }
     str_release(&text);
     return err->code;

@@ -309,16 +309,15 @@ static void say_what_is_fitted(const struct tool *tool)
 static int write_fit(struct error *err)
 {
     struct output *output;
-    int fd;
+    FILE *out;
     if (!fit_path)
         return 0;
-    if (output_open(fit_path, &output, &fd, err))
+    if (output_open_stream(fit_path, &output, &out, err))
         return err->code;
-    int code = prep_write(&prep, fd, err);
-    if (!code)
-        return output_commit(output, err);
+    if (!prep_write(&prep, out, err))
+        output_commit(output, err);
     output_discard(output);
-    return code;
+    return err->code;
 }
 
 static int parse_request(int n, char **operands, struct arena *arena, struct error *err)

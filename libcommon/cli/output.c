@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/new_file.h"
+#include "cli/tool.h"
 
 struct output {
     struct new_file file;
     bool is_open;
+    FILE
+        *stream; /* of a duplicate of the file's descriptor, which is closed after fsync; or NULL */
+    const char *name;
 };
 
 static struct output outputs[OUTPUTS_MAX];
@@ -54,10 +61,48 @@ int output_open(const char *path, struct output **opened, int *fd, struct error 
     return 0;
 }
 
+int output_open_stream(const char *path, struct output **opened, FILE **stream, struct error *err)
+{
+    int fd;
+    if (output_open(path, opened, &fd, err))
+        return err->code;
+    int copy = dup(fd);
+    *stream = copy < 0 ? NULL : fdopen(copy, "w");
+    (*opened)->stream = *stream;
+    (*opened)->name = path;
+    if (*stream)
+        return 0;
+    error_set_errno(err, ERR_OS, "%s", path);
+    close_if_open(copy);
+    output_discard(*opened);
+    return err->code;
+}
+
+int output_close_stream(FILE *stream, const char *name, struct error *err)
+{
+    bool failed = ferror(stream);
+    errno = 0;
+    if (fclose(stream))
+        failed = true;
+    if (!failed)
+        return 0;
+    if (tool_signal())
+        return error_set(err, ERR_CANCELLED, "%s: interrupted; nobody reads", name);
+    if (errno)
+        return error_set_errno(err, ERR_IO, "%s", name);
+    return error_set(err, ERR_IO, "%s: write error", name);
+}
+
 int output_commit(struct output *output, struct error *err)
 {
     if (!output || !output->is_open)
         return 0;
+    FILE *stream = output->stream;
+    output->stream = NULL;
+    if (stream && output_close_stream(stream, output->name, err)) {
+        output_discard(output);
+        return err->code;
+    }
     output->is_open = false;
     return new_file_commit(&output->file, err);
 }
@@ -66,6 +111,9 @@ void output_discard(struct output *output)
 {
     if (!output || !output->is_open)
         return;
+    if (output->stream)
+        fclose(output->stream);
+    output->stream = NULL;
     output->is_open = false;
     new_file_discard(&output->file);
 }

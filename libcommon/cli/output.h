@@ -7,6 +7,8 @@
 #ifndef TF_CLI_OUTPUT_H
 #define TF_CLI_OUTPUT_H
 
+#include <stdio.h>
+
 #include "base/error.h"
 
 #define OUTPUTS_MAX 4
@@ -18,12 +20,19 @@ struct output;
  * tool handles them itself. */
 int output_open(const char *path, struct output **output, int *fd, struct error *err);
 
+/* The same for a stream, which commit or discard closes. The path must outlive the output. */
+int output_open_stream(const char *path, struct output **output, FILE **stream, struct error *err);
+
 /* fsync, close, rename, fsync of the directory. On failure the temporary file is removed. Does
- * nothing if `output` is NULL. */
+ * nothing if `output` is NULL. ERR_IO, also if a write to the stream has failed. */
 int output_commit(struct output *output, struct error *err);
 
 /* Closes and removes the file. Does nothing if `output` is NULL. */
 void output_discard(struct output *output);
+
+/* Closes a stream and checks that everything ever written to it arrived. A signal ends a write that
+ * waits for a reader: ERR_CANCELLED. */
+int output_close_stream(FILE *stream, const char *name, struct error *err);
 
 /* Removes the temporary files of all open outputs; may be called from a signal handler. */
 void output_unlink_all(void);

@@ -63,16 +63,8 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
 int tool_open_text(struct tool *tool, FILE **out, struct error *err)
 {
     BUG_ON(tool->writer);
-    if (!text_out && to_file()) {
-        int fd;
-        if (output_open(tool_output, &output, &fd, err))
-            return err->code;
-        /* a duplicate, as output_commit closes the other after fsync */
-        int copy = dup(fd);
-        text_out = copy < 0 ? NULL : fdopen(copy, "w");
-        if (!text_out)
-            return error_set_errno(err, ERR_OS, "%s", tool_output);
-    }
+    if (!text_out && to_file() && output_open_stream(tool_output, &output, &text_out, err))
+        return err->code;
     if (!text_out)
         text_out = stdout;
     *out = text_out;
@@ -88,32 +80,14 @@ int tool_flush_output(struct tool *tool, struct error *err)
     return 0;
 }
 
-/* Closes a standard I/O stream and checks that everything ever written to it arrived. A signal ends
- * a write that waits for a reader. */
-static int close_stream(FILE *stream, const char *name, struct error *err)
-{
-    bool failed = ferror(stream);
-    errno = 0;
-    if (fclose(stream))
-        failed = true;
-    if (!failed)
-        return 0;
-    if (tool_signal())
-        return error_set(err, ERR_CANCELLED, "%s: interrupted; nobody reads", name);
-    if (errno)
-        return error_set_errno(err, ERR_IO, "%s", name);
-    return error_set(err, ERR_IO, "%s: write error", name);
-}
-
 int tool_finish_output(struct tool *tool, struct error *err)
 {
     if (!tool->writer || !stream_finish(tool->writer, err)) {
         stream_writer_free(tool->writer);
         tool->writer = NULL;
-        FILE *file = text_out == stdout ? NULL : text_out;
         text_out = NULL;
-        if ((!file || !close_stream(file, tool_output, err)) && !output_commit(output, err))
-            return close_stream(stdout, "stdout", err);
+        if (!output_commit(output, err))
+            return output_close_stream(stdout, "stdout", err);
     }
     output_discard(output);
     return err->code;
@@ -137,11 +111,9 @@ void tool_abandon_output(struct tool *tool, const struct error *cause)
         stream_write_error(tool->writer, tool->table->tool, cause);
     stream_writer_free(tool->writer);
     tool->writer = NULL;
-    if (text_out && text_out != stdout)
-        fclose(text_out);
     text_out = NULL;
     output_discard(output);
-    close_stream(stdout, "stdout", &ignored);
+    output_close_stream(stdout, "stdout", &ignored);
 }
 
 bool tool_shows_progress(const struct tool *tool)

@@ -25,7 +25,12 @@ static bool write_text(const struct prep *prep, int fd)
     struct error err = ERROR_INIT;
     if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET))
         abort();
-    return !prep_write(prep, fd, &err);
+    FILE *out = fdopen(dup(fd), "w");
+    if (!out)
+        abort();
+    bool is_text = !prep_write(prep, out, &err);
+    fclose(out);
+    return is_text;
 }
 
 static char *text_of(int fd)

@@ -56,15 +56,6 @@ static int make_folders(const char *path, struct error *err)
     return err->code;
 }
 
-static void sync_folder(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd);
-    close(fd);
-}
-
 static void remove_new(const char *folder)
 {
     struct str file = STR_INIT;
@@ -143,7 +134,7 @@ static int move_files(const struct creation *c, struct error *err)
         if (rename(from.data, to.data))
             error_set_errno(err, store_errno_code(errno), "%s", c->folder);
         else
-            sync_folder(c->place);
+            file_sync_folder(c->place);
         str_release(&from);
         str_release(&to);
     }
@@ -205,11 +196,11 @@ static int create(struct creation *c, struct error *err)
     store_free(new);
     if (err->code)
         return err->code;
-    sync_folder(c->temporary.data);
+    file_sync_folder(c->temporary.data);
     if (c->is_inside)
         return move_files(c, err);
     if (!rename(c->temporary.data, c->folder))
-        sync_folder(c->place);
+        file_sync_folder(c->place);
     else if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
         error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
     else

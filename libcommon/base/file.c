@@ -64,6 +64,14 @@ int file_replace(const char *path, mode_t mode, const char *text, size_t n, stru
     return err->code;
 }
 
+void file_sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        fsync(fd);
+    close_if_open(fd);
+}
+
 void close_if_open(int fd)
 {
     if (fd >= 0)

@@ -27,6 +27,9 @@ size_t file_read_part(const char *path, off_t at, void *bytes, size_t n);
  * PATH.new. ERR_IO: the old file is unchanged. */
 int file_replace(const char *path, mode_t mode, const char *text, size_t n, struct error *err);
 
+/* Synchronises the names in a folder with the disk, where that is possible. */
+void file_sync_folder(const char *folder);
+
 /* Closes a descriptor unless it is negative. */
 void close_if_open(int fd);
 

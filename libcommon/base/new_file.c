@@ -96,12 +96,7 @@ int new_file_commit(struct new_file *file, struct error *err)
         if (!file->direct) {
             char folder[PATH_MAX];
             folder_of(file, folder);
-            int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-            if (fd >= 0) {
-                fsync(fd);
-                close(fd);
-            }
+            file_sync_folder(folder);
         }
         return 0;
     }

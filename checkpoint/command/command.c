@@ -164,8 +164,8 @@ int command_verify(struct command *c, struct error *err)
         c->metrics.problems = (int64_t)n;
         if (n) {
             for (size_t i = 0; i + 1 < n; i++)
-                say(c, "%s", report.problems.items[i].text);
-            const char *last = report.problems.items[n - 1].text;
+                say(c, "%s", report.problems.items[i].err.text);
+            const char *last = report.problems.items[n - 1].err.text;
             if (report.newest_intact >= 0)
                 error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
                           store_name(store), report.newest_intact);

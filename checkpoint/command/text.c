@@ -257,7 +257,7 @@ void text_verify(struct str *out, const struct verify_report *report, bool json)
     }
     for (size_t i = 0; i < report->problems.n; i++) {
         str_printf(out, "{\"step\":%" PRId64 ",", report->problems.items[i].step);
-        json_text(out, "problem", report->problems.items[i].text);
+        json_text(out, "problem", report->problems.items[i].err.text);
         str_append(out, "}\n");
     }
     str_printf(out,

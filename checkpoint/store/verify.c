@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "base/map.h"
-#include "base/memory.h"
 #include "checkpoint/store/digest_set.h"
 #include "checkpoint/store/store_private.h"
 
@@ -22,9 +21,9 @@ struct verify {
     uint64_t total;
 };
 
-static void add_problem(struct verify *v, int64_t step, const char *text)
+static void add_problem(struct verify *v, int64_t step, const struct error *err)
 {
-    struct verify_problem problem = {step, mem_strdup(text)};
+    const struct store_damage problem = {step, *err};
     vec_push(&v->report->problems, problem);
 }
 
@@ -61,7 +60,7 @@ static void report_tensor(struct verify *v, int entry)
     while (place.chunk < n && digest_set_get(&v->known, digest_at(v, &place)) != CHUNK_BAD)
         place.chunk++;
     if (place.chunk < n && checkpoint_check_places(&again, &failed))
-        add_problem(v, c->manifest.step, failed.text);
+        add_problem(v, c->manifest.step, &failed);
 }
 
 static int verify_open(struct verify *v, struct error *err)
@@ -100,17 +99,13 @@ int store_verify(struct store *store, const struct verify_request *request,
                  struct verify_report *report, struct error *err)
 {
     manifest_vec all;
-    damage_vec damages;
     struct verify v = {
         .store = store, .request = request, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
     v.check.checked = count;
     v.check.context = &v;
     *report = (struct verify_report){.newest_intact = -1};
-    if (store_read_all(store, &all, &damages, err))
+    if (store_read_all(store, &all, &report->problems, err))
         return err->code;
-    for (size_t i = 0; i < damages.n; i++)
-        add_problem(&v, damages.items[i].step, damages.items[i].err.text);
-    vec_release(&damages);
     report->checkpoints = all.n;
     /* Shards that cannot be opened are reported with the checkpoints that need them. */
     const struct ckpt_manifest *m = all.n ? &all.items[all.n - 1] : NULL;
@@ -135,7 +130,7 @@ int store_verify(struct store *store, const struct verify_request *request,
             if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
                 v.report->checkpoints--;
             else if (checkpoint_is_damaged(&failed))
-                add_problem(&v, step, failed.text);
+                add_problem(&v, step, &failed);
             else
                 *err = failed;
             continue;
@@ -154,7 +149,5 @@ int store_verify(struct store *store, const struct verify_request *request,
 
 void verify_report_release(struct verify_report *report)
 {
-    for (size_t i = 0; i < report->problems.n; i++)
-        mem_free(report->problems.items[i].text);
     vec_release(&report->problems);
 }

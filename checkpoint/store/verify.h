@@ -14,16 +14,12 @@ struct verify_request {
     const struct maintain_watch *watch;
 };
 
-struct verify_problem {
-    int64_t step;
-    char *text; /* "backup@40000: 'hidden/W': chunk 1 of 1 in ps-0: digest differs" */
-};
-
 struct verify_report {
     uint64_t checkpoints, tensors, chunks; /* examined; shared chunks count once */
     uint64_t checked_chunks, checked_bytes;
-    VEC(struct verify_problem) problems; /* one for each damaged tensor */
-    int64_t newest_intact;               /* a step; -1: none */
+    damage_vec problems;   /* one for each damaged tensor: "backup@40000: 'hidden/W': chunk 1 of 1
+                            * in ps-0: digest differs" */
+    int64_t newest_intact; /* a step; -1: none */
 };
 
 /* Returns 0 also if problems were found. */

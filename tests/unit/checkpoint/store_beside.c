@@ -108,7 +108,7 @@ static void verify(void)
     store_verify(store, &request, &report, &err);
     well(&err);
     for (size_t i = 0; i < report.problems.n; i++)
-        fail_msg("%s", report.problems.items[i].text);
+        fail_msg("%s", report.problems.items[i].err.text);
     verify_report_release(&report);
     store_close(store);
 }

@@ -311,7 +311,7 @@ static void verify_names_what_is_damaged(void **state)
     assert_int_equal(store_verify(store, &request, &report, &err), 0);
     assert_int_equal(report.problems.n, 1);
     assert_non_null(
-        strstr(report.problems.items[0].text, "store@3: 'a': chunk 2 of 3: digest differs"));
+        strstr(report.problems.items[0].err.text, "store@3: 'a': chunk 2 of 3: digest differs"));
     assert_int_equal(report.newest_intact, 2);
     verify_report_release(&report);
     request.fraction = 0; /* structure only, which is intact */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "checkpoint/formats/archive.h"
@@ -17,26 +18,15 @@ void command_release(struct command *command)
     str_release(&command->out);
 }
 
-__attribute__((format(printf, 2, 3))) static void say(struct command *c, const char *format, ...)
-{
-    char line[ERROR_TEXT_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    if (c->say)
-        c->say(c->context, line);
-}
-
 /* Reports each damaged checkpoint, which does not affect the others, and releases the list. */
 static void say_damages(struct command *c, damage_vec *damages)
 {
     vec_each(damage, damages) {
         if (damage->step == STORE_NO_STEP)
-            say(c, "%s", damage->err.text);
+            log_tell(c->say, c->context, "%s", damage->err.text);
         else
-            say(c, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it", damage->err.text,
-                damage->step);
+            log_tell(c->say, c->context, "%.400s; tf-ckpt forget STORE@%" PRId64 " removes it",
+                     damage->err.text, damage->step);
     }
     vec_release(damages);
 }
@@ -75,7 +65,7 @@ int command_open(struct command *c, const char *name, struct source *source, str
     if (source_open(name, source, err))
         return err->code;
     if (source->passed_over.code)
-        say(c, "%s; taking %s", source->passed_over.text, source->name);
+        log_tell(c->say, c->context, "%s; taking %s", source->passed_over.text, source->name);
     return 0;
 }
 
@@ -164,7 +154,7 @@ int command_verify(struct command *c, struct error *err)
         c->metrics.problems = (int64_t)n;
         if (n) {
             for (size_t i = 0; i + 1 < n; i++)
-                say(c, "%s", report.problems.items[i].err.text);
+                log_tell(c->say, c->context, "%s", report.problems.items[i].err.text);
             const char *last = report.problems.items[n - 1].err.text;
             if (report.newest_intact >= 0)
                 error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
@@ -397,7 +387,7 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         if (failed.code != ERR_DATA && failed.code != ERR_CONFIG)
             *err = failed;
         else if (first.code)
-            say(c, "%s", failed.text);
+            log_tell(c->say, c->context, "%s", failed.text);
         else
             first = failed;
     }

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/store/best.h"
 #include "checkpoint/store/salvage.h"
@@ -17,10 +18,8 @@ struct rescue {
 
 static void say_lost(struct rescue *r, const char *shard, const struct error *err)
 {
-    struct str line = STR_INIT;
-    str_printf(&line, "%s%s%s: %s", r->source->name, *shard ? ": " : "", shard, err->text);
-    r->lost(r->context, line.data);
-    str_release(&line);
+    log_tell(r->lost, r->context, "%s%s%s: %s", r->source->name, *shard ? ": " : "", shard,
+             err->text);
     r->n_lost++;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/container_of.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
@@ -201,10 +202,8 @@ void source_drop_texts(struct source *s, void (*left_out)(void *context, const c
             s->tensors.items[n++] = *t;
             continue;
         }
-        struct str line = STR_INIT;
-        str_printf(&line, "%s: '%s' is text, and left out", s->name, source_outer_name(s, i));
-        left_out(context, line.data);
-        str_release(&line);
+        log_tell(left_out, context, "%s: '%s' is text, and left out", s->name,
+                 source_outer_name(s, i));
         tensor_release(&t->value);
     }
     s->tensors.n = n;

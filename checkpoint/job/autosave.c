@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/life.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
@@ -233,11 +234,8 @@ static bool is_better(const struct autosave *a, double value)
 
 static void report_failure(const struct autosave *a, const char *what, const struct error *why)
 {
-    struct error err = *why;
-    if (!err.code || !a->options.say)
-        return;
-    error_prefix(&err, "%s: ", what);
-    a->options.say(a->options.context, err.text);
+    if (why->code)
+        log_tell(a->options.say, a->options.context, "%s: %s", what, why->text);
 }
 
 static void tell_failure(struct autosave *a, const struct error *why)

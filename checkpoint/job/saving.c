@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "checkpoint/formats/archive.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/job/commit.h"
@@ -12,19 +13,6 @@
 #include "checkpoint/store/best.h"
 #include "exec/state/saver.h"
 #include "graph/holders.h"
-
-static void saving_say(const struct saving *s, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void saving_say(const struct saving *s, const char *format, ...)
-{
-    char line[2 * ERROR_TEXT_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    s->say(s->context, line);
-}
 
 static bool is_folder(const char *path)
 {
@@ -202,7 +190,8 @@ static int saving_read_store(struct saving *s, const char *path, int64_t step,
     if (store_open(path, NULL, &store, err))
         return err->code;
     if (!store_restore(store, step, &request, restored, err) && restored->passed_over.code)
-        saving_say(s, "%s; restored %s@%" PRId64, restored->passed_over.text, path, restored->step);
+        log_tell(s->say, s->context, "%s; restored %s@%" PRId64, restored->passed_over.text, path,
+                 restored->step);
     store_close(store);
     return err->code;
 }
@@ -216,7 +205,8 @@ int saving_open_reader(struct saving *s, struct stream_reader **reader, struct e
     if (!restoring_from_store(s, &path, &step, err))
         return err->code || !is_archive(path) ? err->code : archive_stream(path, reader, err);
     if (!store_stream(path, step, s->driver->graph, reader, &passed_over, err) && passed_over.code)
-        saving_say(s, "%s; restoring %s", passed_over.text, stream_reader_name(*reader));
+        log_tell(s->say, s->context, "%s; restoring %s", passed_over.text,
+                 stream_reader_name(*reader));
     return err->code;
 }
 
@@ -226,7 +216,7 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
     const char *name = saving_name(s);
     if (!driver->feed_reader) {
         driver->step = step;
-        saving_say(s, "%s: resumed at step %" PRId64, name, step);
+        log_tell(s->say, s->context, "%s: resumed at step %" PRId64, name, step);
         return 0;
     }
     if (driver_pass_over(driver, step, err))
@@ -235,8 +225,9 @@ int saving_pass_over(struct saving *s, int64_t step, struct error *err)
         return error_set(err, ERR_DATA,
                          "%s: resumed at step %" PRId64 ", but the feeds end after step %" PRId64,
                          name, step, driver->step);
-    saving_say(s, "%s: resumed at step %" PRId64 "; %" PRId64 " feed records passed over", name,
-               step, stream_reader_count(driver->feed_reader));
+    log_tell(s->say, s->context,
+             "%s: resumed at step %" PRId64 "; %" PRId64 " feed records passed over", name, step,
+             stream_reader_count(driver->feed_reader));
     return 0;
 }
 
@@ -419,7 +410,7 @@ int saving_finish(struct saving *s, int64_t step, struct error *err)
     if (counts.failed)
         str_printf(&line, ", %" PRId64 " failed", counts.failed);
     if (counts.left_out || counts.failed)
-        saving_say(s, "%s", line.data);
+        s->say(s->context, line.data);
     str_release(&line);
     return err->code;
 }

@@ -3,6 +3,7 @@
  * Restores what fits a graph from a checkpoint, such as layers shared with another model.
  */
 
+#include "base/log.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/variables/restore.h"
 
@@ -15,12 +16,6 @@ struct partial {
     struct arena arena;
 };
 
-static void omit(const struct partial *p, const char *line)
-{
-    if (p->request->left)
-        p->request->left(p->request->context, line);
-}
-
 static const char *key(struct partial *p, const char *container, const char *name)
 {
     return arena_printf(&p->arena, "%s %s", container, name);
@@ -31,8 +26,8 @@ int restore_partial(const char *name, const struct restore_request *request, str
     struct partial p = {.request = request};
     if (source_open(name, &p.source, err))
         return err->code;
-    if (p.source.passed_over.code && request->left)
-        request->left(request->context, p.source.passed_over.text);
+    if (p.source.passed_over.code)
+        log_tell(request->left, request->context, "%s", p.source.passed_over.text);
     source_drop_resources(&p.source);
     const struct graph *graph = p.request->graph;
     struct source_parts all =
@@ -51,7 +46,7 @@ int restore_partial(const char *name, const struct restore_request *request, str
                 map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
             if (saved_parts_read(&all.parts, &like, NULL, NULL, err)) {
                 if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it does not fit */
-                    omit(&p, err->text);
+                    log_tell(request->left, request->context, "%s", err->text);
                     error_clear(err);
                 }
             } else if (!saved_parts_read(&all.parts, &like, &one.value, &updates, err)) {
@@ -68,8 +63,8 @@ int restore_partial(const char *name, const struct restore_request *request, str
             if (!map_get(&p.wanted, key(&p, t->saved.container, t->saved.name), NULL) &&
                 (!t->saved.slice.of ||
                  !map_get(&p.wanted, key(&p, t->saved.container, t->saved.slice.of), NULL)))
-                omit(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", all.parts.from,
-                                      source_outer_name(&p.source, i)));
+                log_tell(request->left, request->context, "%s: '%s' is not in the graph",
+                         all.parts.from, source_outer_name(&p.source, i));
         }
     }
     if (!err->code && !p.saved.n)

@@ -13,4 +13,8 @@ void log_set_sink(log_sink sink, void *context);
 
 void log_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Formats a line for the function that a caller has given for such; NULL: nobody is told. */
+void log_tell(void (*say)(void *context, const char *line), void *context, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

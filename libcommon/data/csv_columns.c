@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "data/csv_header.h"
@@ -186,12 +187,6 @@ static bool has_names(const struct csv_columns *columns)
     return all;
 }
 
-static void warn(const struct csv_columns *columns, const char *text)
-{
-    if (columns->format.say)
-        columns->format.say(columns->format.say_context, text);
-}
-
 /* Returns whether the row, whose names were stored, is a header. */
 static bool is_header(struct csv_columns *columns, const struct csv_row *row)
 {
@@ -213,7 +208,7 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
             for (; i < columns->header.n && line.n < SAID_BYTES; i++)
                 str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
             str_append(&line, i < columns->header.n ? ",..." : "");
-            warn(columns, line.data);
+            log_tell(columns->format.say, columns->format.say_context, "%s", line.data);
             str_release(&line);
             return true;
         }
@@ -285,12 +280,10 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
             return code;
         if (columns->started && row->comment && !columns->told_comments) {
             columns->told_comments = true;
-            warn(columns,
-                 arena_printf(&columns->header.arena,
-                              "%s:%" PRIu64 ": passed over as a comment, and so are others "
-                              "that begin with '%c' (--comment '' takes them as rows)",
-                              row_source_file(columns->source), row->comment,
-                              columns->format.comment));
+            log_tell(columns->format.say, columns->format.say_context,
+                     "%s:%" PRIu64 ": passed over as a comment, and so are others "
+                     "that begin with '%c' (--comment '' takes them as rows)",
+                     row_source_file(columns->source), row->comment, columns->format.comment);
         }
         if (!columns->started)
             code = start(columns, row, &header, err);
@@ -309,13 +302,10 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
             enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
             if (kind != CELL_NUMBER && kind != CELL_BOOL)
                 continue;
-            warn(columns,
-                 arena_printf(&columns->header.arena,
-                              "%s:%" PRIu64
-                              ": taken as data, though column %zu is a word there and a number "
-                              "in line %" PRIu64 "; if it names the columns, say --header yes",
-                              row_source_file(columns->source), columns->first_line, at + 1,
-                              row->line));
+            log_tell(columns->format.say, columns->format.say_context,
+                     "%s:%" PRIu64 ": taken as data, though column %zu is a word there and a "
+                     "number in line %" PRIu64 "; if it names the columns, say --header yes",
+                     row_source_file(columns->source), columns->first_line, at + 1, row->line);
             break;
         }
         columns->texts.n = 0;

@@ -18,15 +18,12 @@
 #include "wire/codec.h"
 #include "wire/input.h"
 
-#define INPUT_BYTES ((size_t)64 << 10)
+#define FIRST_BYTES ((size_t)1 << 20)
 #define WINDOW_BYTES 32768 /* output that zlib may hold back */
 
 struct gzfile {
     char *name;
-    int fd; /* -1: memory only */
-    const unsigned char *input;
-    size_t input_n;
-    bool input_ended;
+    struct input in;           /* the bytes as they are in the file */
     bool decided;              /* whether `codec` is known */
     const struct codec *codec; /* NULL: the bytes are not compressed */
     void *decoder;
@@ -34,19 +31,26 @@ struct gzfile {
     uint64_t offset;
     int (*wait)(void *context, struct error *err);
     void *wait_context;
-    int stop_fd;           /* -1: none */
-    unsigned char *buffer; /* INPUT_BYTES; NULL for memory */
-    size_t ahead_n;        /* bytes that were peeked at */
+    int stop_fd;    /* -1: none */
+    size_t ahead_n; /* bytes that were peeked at */
     char ahead[GZFILE_AHEAD];
 };
 
-static struct gzfile *file_new(const char *name, int fd)
+/* Called before each read, which waits until there is input, or until another thread wants the
+ * reading to stop. */
+static int before_read(void *context, struct error *err)
 {
-    struct gzfile *file = mem_alloc(sizeof *file);
-    file->name = mem_strdup(name);
-    file->fd = fd;
-    file->stop_fd = -1;
-    return file;
+    struct gzfile *file = context;
+    struct pollfd fds[] = {{.fd = file->in.fd, .events = POLLIN},
+                           {.fd = file->stop_fd, .events = POLLIN}};
+    if (file->wait && poll(fds, 1, 0) == 0 && file->wait(file->wait_context, err))
+        return err->code;
+    int n_ready = 0;
+    while (file->stop_fd >= 0 && (n_ready = poll(fds, 2, -1)) < 0 && errno == EINTR)
+        ; /* the read will report any other failure */
+    if (n_ready > 0 && fds[1].revents)
+        return error_set(err, ERR_CANCELLED, "%s: stopped", file->name);
+    return 0;
 }
 
 int gzfile_open(const char *path, struct gzfile **file, struct error *err)
@@ -67,16 +71,19 @@ int gzfile_open(const char *path, struct gzfile **file, struct error *err)
 
 struct gzfile *gzfile_open_fd(int fd, const char *name)
 {
-    struct gzfile *file = file_new(name, fd);
-    file->buffer = mem_alloc(INPUT_BYTES);
+    struct gzfile *file = gzfile_open_memory(NULL, 0, name);
+    input_init(&file->in, fd);
+    file->in.wait = before_read;
+    file->in.context = file;
     return file;
 }
 
 struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name)
 {
-    struct gzfile *file = file_new(name, -1);
-    file->input = data;
-    file->input_n = n;
+    struct gzfile *file = mem_alloc(sizeof *file);
+    file->name = mem_strdup(name);
+    file->stop_fd = -1;
+    input_init_memory(&file->in, data, n);
     return file;
 }
 
@@ -86,9 +93,9 @@ void gzfile_close(struct gzfile *file)
         return;
     if (file->codec)
         file->codec->close(file->decoder);
-    if (file->fd > STDIN_FILENO)
-        close(file->fd);
-    mem_free(file->buffer);
+    if (file->in.fd > STDIN_FILENO)
+        close(file->in.fd);
+    input_release(&file->in);
     mem_free(file->name);
     mem_free(file);
 }
@@ -115,40 +122,23 @@ uint64_t gzfile_offset(const struct gzfile *file)
     return file->offset;
 }
 
-/* Appends raw input to what is buffered; sets input_ended if there is no more. */
+/* Prefixes the name to an error of `in`, unless it is the caller's own. */
+static int prefix_name(const struct gzfile *file, struct error *err)
+{
+    return file->in.wait_failed ? err->code : error_prefix(err, "%s: ", file->name);
+}
+
+/* Appends raw input to what is buffered, unless it has ended. */
 static int refill(struct gzfile *file, struct error *err)
 {
-    if (file->fd < 0) {
-        file->input_ended = true;
-        return 0;
-    }
-    memmove(file->buffer, file->input_n ? file->input : file->buffer, file->input_n);
-    file->input = file->buffer;
-    struct pollfd ready = {.fd = file->fd, .events = POLLIN};
-    if (file->wait && poll(&ready, 1, 0) == 0) {
-        int code = file->wait(file->wait_context, err);
-        if (code)
-            return code;
-    }
-    /* Wait until there is input, or until another thread wants the reading to stop. */
-    struct pollfd fds[] = {ready, {.fd = file->stop_fd, .events = POLLIN}};
-    int n_ready = 0;
-    while (file->stop_fd >= 0 && (n_ready = poll(fds, 2, -1)) < 0 && errno == EINTR)
-        ; /* the read will report any other failure */
-    if (n_ready > 0 && fds[1].revents)
-        return error_set(err, ERR_CANCELLED, "%s: stopped", file->name);
-    ssize_t n;
-    while ((n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n)) < 0) {
-        if (errno == EAGAIN)
-            poll(&ready, 1, -1);
-        else if (errno != EINTR)
-            break;
-    }
-    if (n < 0)
-        return error_set_errno(err, ERR_IO, "%s", file->name);
-    file->input_n += (size_t)n;
-    file->input_ended = n == 0;
-    return 0;
+    size_t got;
+    return input_peek(&file->in, input_ready(&file->in) + 1, &got, err) ? prefix_name(file, err)
+                                                                        : 0;
+}
+
+static const struct codec *find_codec(const struct gzfile *file, bool *may_be)
+{
+    return codec_find(file->in.data + file->in.start, input_ready(&file->in), may_be);
 }
 
 /* Reads as many bytes as are needed to detect the compression. */
@@ -156,10 +146,12 @@ static int detect_format(struct gzfile *file, struct error *err)
 {
     bool may_be = true;
     const struct codec *codec = NULL;
-    while (!codec && may_be && !file->input_ended) {
-        if (file->input_n)
-            codec = codec_find(file->input, file->input_n, &may_be);
-        if (!codec && may_be && refill(file, err))
+    for (;;) {
+        if (input_ready(&file->in))
+            codec = find_codec(file, &may_be);
+        if (codec || !may_be || file->in.ended)
+            break;
+        if (refill(file, err))
             return err->code;
     }
     file->decided = true;
@@ -176,51 +168,42 @@ static int detect_format(struct gzfile *file, struct error *err)
     return 0;
 }
 
-static int take_bytes(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+/* Begins the member that follows the one that has ended: another one, padding with zeros, or the
+ * end may. Does nothing if more input is needed. */
+static int begin_member(struct gzfile *file, struct error *err)
 {
-    if (file->codec) {
-        /* Decode what is buffered; the result may be 0 bytes if more input is needed. */
-        *got = 0;
-        if (!file->in_member) {
-            /* A member may be followed by another one, by padding with zeros, or by the end. */
-            bool may_be;
-            while (file->input_n && file->input[0] == 0) {
-                file->input++;
-                file->input_n--;
-            }
-            if (!file->input_n)
-                return 0;
-            const struct codec *codec = codec_find(file->input, file->input_n, &may_be);
-            if (!codec && may_be && !file->input_ended)
-                return 0;
-            if (codec != file->codec)
-                return error_set(err, ERR_DATA, "%s: garbage after the %s data", file->name,
-                                 file->codec->name);
-            codec->reset(file->decoder);
-            file->in_member = true;
-            return 0;
-        }
-        struct codec_step step = {file->input, file->input_n, bytes, n};
-        enum codec_status status = file->codec->step(file->decoder, &step);
-        file->input = step.in;
-        file->input_n = step.in_n;
-        *got = n - step.out_n;
-        file->in_member = status != CODEC_END;
-        if (status == CODEC_MEMORY)
-            return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name,
-                             file->codec->name);
-        if (status == CODEC_DAMAGED)
-            return error_set(err, ERR_DATA, "%s: damaged %s data after %" PRIu64 " bytes: %s",
-                             file->name, file->codec->name, file->offset,
-                             file->codec->why(file->decoder));
+    struct input *in = &file->in;
+    bool may_be;
+    while (input_ready(in) && !in->data[in->start])
+        in->start++;
+    if (!input_ready(in))
         return 0;
-    }
-    size_t taken = n < file->input_n ? n : file->input_n;
-    if (taken)
-        memcpy(bytes, file->input, taken);
-    file->input += taken;
-    file->input_n -= taken;
-    *got = taken;
+    const struct codec *codec = find_codec(file, &may_be);
+    if (!codec && may_be && !in->ended)
+        return 0;
+    if (codec != file->codec)
+        return error_set(err, ERR_DATA, "%s: garbage after the %s data", file->name,
+                         file->codec->name);
+    codec->reset(file->decoder);
+    file->in_member = true;
+    return 0;
+}
+
+/* Decodes what is buffered; the result may be 0 bytes if more input is needed. */
+static int decode_more(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
+{
+    struct input *in = &file->in;
+    struct codec_step step = {in->data + in->start, input_ready(in), bytes, n};
+    enum codec_status status = file->codec->step(file->decoder, &step);
+    in->start = in->end - step.in_n;
+    *got = n - step.out_n;
+    file->in_member = status != CODEC_END;
+    if (status == CODEC_MEMORY)
+        return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name, file->codec->name);
+    if (status == CODEC_DAMAGED)
+        return error_set(err, ERR_DATA, "%s: damaged %s data after %" PRIu64 " bytes: %s",
+                         file->name, file->codec->name, file->offset,
+                         file->codec->why(file->decoder));
     return 0;
 }
 
@@ -237,19 +220,20 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
         return 0;
     }
     int code = file->decided ? 0 : detect_format(file, err);
-    while (!code) {
+    if (!code && !file->codec && input_read(&file->in, bytes, n, got, err))
+        code = prefix_name(file, err);
+    while (!code && file->codec) {
         bool was_in_member = file->in_member;
-        code = take_bytes(file, bytes, n, got, err);
+        code = was_in_member ? decode_more(file, bytes, n, got, err) : begin_member(file, err);
         if (code || *got)
             break;
         if (was_in_member != file->in_member)
             continue;
-        if (file->input_ended) {
-            if (file->in_member)
-                return error_set(err, ERR_DATA, "%s: truncated %s data after %" PRIu64 " bytes",
-                                 file->name, file->codec->name, file->offset);
+        if (file->in.ended && !file->in_member)
             return 0;
-        }
+        if (file->in.ended)
+            return error_set(err, ERR_DATA, "%s: truncated %s data after %" PRIu64 " bytes",
+                             file->name, file->codec->name, file->offset);
         code = refill(file, err);
     }
     file->offset += *got;
@@ -282,12 +266,13 @@ int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *
     return 0;
 }
 
-int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error *err)
+int gzfile_read_all(struct gzfile *file, size_t most, uint8_t **data, size_t *n, struct error *err)
 {
     size_t capacity = 0, got = 1;
-    for (*data = NULL, *n = 0; got; *n += got) {
+    for (*data = NULL, *n = 0; got && *n < most; *n += got) {
         if (*n == capacity) {
-            capacity = capacity ? capacity * 2 : (size_t)1 << 20;
+            capacity = capacity ? capacity * 2 : FIRST_BYTES;
+            capacity = capacity < most ? capacity : most;
             uint8_t *grown = mem_try_grow(*data, *n, capacity);
             if (!grown)
                 return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file),
@@ -305,8 +290,5 @@ bool gzfile_may_have(const struct gzfile *file, uint64_t n)
     uint64_t packed = n;
     if (file->codec)
         packed = n > WINDOW_BYTES ? (n - WINDOW_BYTES) / file->codec->ratio_max : 0;
-    if (packed <= file->input_n)
-        return true;
-    return file->fd >= 0 && !file->input_ended &&
-           input_fd_may_have(file->fd, packed - file->input_n);
+    return input_may_have(&file->in, packed);
 }

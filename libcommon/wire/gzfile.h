@@ -49,8 +49,9 @@ int gzfile_peek(struct gzfile *file, char *bytes, size_t n, size_t *got, struct 
 /* Reads exactly n bytes. ERR_DATA "truncated after K bytes" if there are fewer. */
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err);
 
-/* Reads the rest; the caller frees the memory with mem_free, also after a failure. */
-int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error *err);
+/* Reads the rest, but not more than `most` bytes, into memory that grows as they arrive. The caller
+ * frees it with mem_free, also after a failure. */
+int gzfile_read_all(struct gzfile *file, size_t most, uint8_t **data, size_t *n, struct error *err);
 
 /* Returns false if certainly fewer than n bytes are left; asked before memory is allocated. Known
  * only after the first read. */

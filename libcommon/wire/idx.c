@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/idx.h"
 
+#include <inttypes.h>
+
 #include "base/memory.h"
 #include "wire/internal.h"
 #include "wire/npy.h"
-
-#define FIRST_BYTES ((size_t)16 << 20)
 
 static const enum dtype types[] = {[0x08] = UINT8, [0x09] = INT8,    [0x0b] = INT16,
                                    [0x0c] = INT32, [0x0d] = FLOAT32, [0x0e] = FLOAT64};
@@ -33,25 +33,6 @@ static int read_header(struct gzfile *file, enum dtype *type, struct shape *shap
     return code;
 }
 
-/* Reads n bytes into memory that grows as they arrive. */
-static int read_growing(struct gzfile *file, size_t n, char **data, struct error *err)
-{
-    size_t capacity = n < FIRST_BYTES ? n : FIRST_BYTES, done = 0;
-    *data = mem_try(capacity);
-    while (*data) {
-        int code = gzfile_read_exact(file, *data + done, capacity - done, err);
-        if (code || capacity == n)
-            return code;
-        done = capacity;
-        capacity = n / 2 < capacity ? n : 2 * capacity;
-        char *grown = mem_try_grow(*data, done, capacity);
-        if (!grown)
-            mem_free(*data);
-        *data = grown;
-    }
-    return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file), capacity);
-}
-
 int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
 {
     enum dtype type;
@@ -63,19 +44,21 @@ int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
     if (bytes < 0 || bytes > TENSOR_BYTES_MAX)
         return error_set(err, ERR_DATA, "%s: IDX of %s is too large", gzfile_name(file),
                          shape_text(&shape));
-    char *data = NULL, extra;
-    size_t got = 0;
-    code = read_growing(file, (size_t)bytes, &data, err);
-    if (!code)
-        code = gzfile_read(file, &extra, 1, &got, err);
-    if (!code && got)
+    uint8_t *data;
+    size_t n;
+    /* One byte more than there may be, which tells whether there is any. */
+    code = gzfile_read_all(file, (size_t)bytes + 1, &data, &n, err);
+    if (!code && n < (size_t)bytes)
+        code = error_set(err, ERR_DATA, "%s: truncated after %" PRIu64 " bytes", gzfile_name(file),
+                         gzfile_offset(file));
+    else if (!code && n > (size_t)bytes)
         code = error_set(err, ERR_DATA, "%s: data after the %s that the header announces",
                          gzfile_name(file), shape_text_typed(type, &shape));
     if (code) {
         mem_free(data);
         return code;
     }
-    npy_swap(data, (size_t)bytes, dtype_bytes(type));
+    npy_swap((char *)data, (size_t)bytes, dtype_bytes(type));
     *tensor = tensor_adopt(type, &shape, data, (size_t)bytes);
     return 0;
 }

@@ -63,7 +63,7 @@ static int read_vectors(struct input *in, struct iovec *vectors, int n, size_t *
 
 int input_peek(struct input *in, size_t n, size_t *got, struct error *err)
 {
-    while (in->end - in->start < n && !in->ended) {
+    while (input_ready(in) < n && !in->ended) {
         size_t more;
         if (in->start) {
             memmove(in->buffer, in->buffer + in->start, in->end - in->start);
@@ -75,13 +75,13 @@ int input_peek(struct input *in, size_t n, size_t *got, struct error *err)
             return err->code;
         in->end += more;
     }
-    *got = in->end - in->start < n ? in->end - in->start : n;
+    *got = input_ready(in) < n ? input_ready(in) : n;
     return 0;
 }
 
 int input_read(struct input *in, void *out, size_t n, size_t *got, struct error *err)
 {
-    size_t ready = in->end - in->start;
+    size_t ready = input_ready(in);
     if (!ready && !in->ended) {
         /* The same call reads the bytes after the n wanted ones into the buffer. */
         struct iovec vectors[2] = {{out, n}, {in->buffer, BUFFER_BYTES}};
@@ -101,21 +101,14 @@ int input_read(struct input *in, void *out, size_t n, size_t *got, struct error 
     return 0;
 }
 
-bool input_fd_may_have(int fd, uint64_t n)
+bool input_may_have(const struct input *in, uint64_t n)
 {
     struct stat status;
-    off_t at = lseek(fd, 0, SEEK_CUR);
-    if (at < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode))
-        return true;
-    return at <= status.st_size && n <= (uint64_t)(status.st_size - at);
-}
-
-bool input_may_have(const struct input *in, size_t n)
-{
-    size_t ready = in->end - in->start;
+    size_t ready = input_ready(in);
     if (in->ended || n <= ready)
         return n <= ready;
-    if (in->grow)
+    off_t at = lseek(in->fd, 0, SEEK_CUR);
+    if (in->grow || at < 0 || fstat(in->fd, &status) || !S_ISREG(status.st_mode))
         return true;
-    return input_fd_may_have(in->fd, n - ready);
+    return at <= status.st_size && n - ready <= (uint64_t)(status.st_size - at);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Buffered bytes from a file descriptor or from memory, for stream_reader.
+ * Buffered bytes from a file descriptor or from memory, for streams and other files.
  */
 #ifndef TF_WIRE_INPUT_H
 #define TF_WIRE_INPUT_H
@@ -38,7 +38,12 @@ int input_peek(struct input *in, size_t n, size_t *got, struct error *err);
 int input_read(struct input *in, void *out, size_t n, size_t *got, struct error *err);
 
 /* Returns false if certainly fewer than n bytes are left; asked before memory is allocated. */
-bool input_may_have(const struct input *in, size_t n);
-bool input_fd_may_have(int fd, uint64_t n);
+bool input_may_have(const struct input *in, uint64_t n);
+
+/* Returns how many bytes are buffered at data + start. */
+static inline size_t input_ready(const struct input *in)
+{
+    return in->end - in->start;
+}
 
 #endif

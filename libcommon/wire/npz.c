@@ -374,7 +374,7 @@ int npz_open(const char *path, struct npz *npz, struct error *err)
     if (!map(path, npz)) {
         if (gzfile_open(path, &file, err))
             return err->code;
-        gzfile_read_all(file, &npz->loaded, &npz->n_data, err);
+        gzfile_read_all(file, SIZE_MAX, &npz->loaded, &npz->n_data, err);
         gzfile_close(file);
         npz->data = npz->loaded;
     }

@@ -65,17 +65,11 @@ int gzfile_open(const char *path, struct gzfile **file, struct error *err)
             close(fd);
         return error_set(err, ERR_DATA, "%s: is a directory", is_stdin ? "stdin" : path);
     }
-    *file = gzfile_open_fd(fd, is_stdin ? "stdin" : path);
+    *file = gzfile_open_memory(NULL, 0, is_stdin ? "stdin" : path);
+    input_init(&(*file)->in, fd);
+    (*file)->in.wait = before_read;
+    (*file)->in.context = *file;
     return 0;
-}
-
-struct gzfile *gzfile_open_fd(int fd, const char *name)
-{
-    struct gzfile *file = gzfile_open_memory(NULL, 0, name);
-    input_init(&file->in, fd);
-    file->in.wait = before_read;
-    file->in.context = file;
-    return file;
 }
 
 struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name)

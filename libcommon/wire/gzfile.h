@@ -19,9 +19,6 @@ struct gzfile;
  * ERR_IO. Messages start with the name. */
 int gzfile_open(const char *path, struct gzfile **file, struct error *err);
 
-/* Reads from the descriptor's position on, and takes ownership of it. Never fails. */
-struct gzfile *gzfile_open_fd(int fd, const char *name);
-
 /* Reads from borrowed memory, for tests and fuzzing. Never fails. */
 struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name);
 

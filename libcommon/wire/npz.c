@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "wire/npy.h"
@@ -23,7 +22,6 @@ enum {
     LOCATOR64_BYTES = 20, /* [4.3.15] */
     END_BYTES = 22,       /* [4.3.16] */
     COMMENT_BYTES = 65535,
-    PIECE_BYTES = 1 << 20,
 };
 
 #define DEFLATE_RATIO_MAX 1032 /* the largest ratio of deflate */
@@ -205,30 +203,6 @@ static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const ui
     return NULL;
 }
 
-static int wrong_sum(const struct npz *a, struct error *err)
-{
-    return bad_archive(a, "the checksum of a member is wrong", err);
-}
-
-/* Computes the checksum of n bytes of the file at offset. They are read with pread, as the pages of
- * a mapping would stay in memory. */
-static int check_sum(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
-                     struct error *err)
-{
-    char *piece = mem_alloc(PIECE_BYTES);
-    ssize_t got = 1;
-    *crc = 0;
-    for (; n && got > 0; offset += (uint64_t)got, n -= (uint64_t)got) {
-        got = pread(a->fd, piece, n < PIECE_BYTES ? n : PIECE_BYTES, (off_t)offset);
-        if (got > 0)
-            *crc = (uint32_t)crc32_z(*crc, (unsigned char *)piece, (size_t)got);
-    }
-    mem_free(piece);
-    if (got < 0)
-        return error_set_errno(err, ERR_IO, "%s", a->name);
-    return got ? 0 : bad_archive(a, "a member was cut short", err);
-}
-
 static int read_array(struct npz *a, const struct zip_member *m, struct tensor *t,
                       struct error *err)
 {
@@ -241,35 +215,15 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
                          m->method);
     if (!(data = find_data(a, m, err)))
         return err->code;
-    if (!m->method && a->is_mapped) {
-        /* Read directly from the file into the tensor's memory. */
-        uint64_t offset = (uint64_t)(data - a->data);
-        uint32_t crc;
-        if (check_sum(a, offset, m->bytes, &crc, err))
-            return err->code;
-        if (crc != m->crc)
-            return wrong_sum(a, err);
-        int fd = dup(a->fd);
-        if (fd < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
-            error_set_errno(err, ERR_OS, "%s", a->name);
-            close_if_open(fd);
-            return err->code;
-        }
-        struct gzfile *file = gzfile_open_fd(fd, a->name);
-        if (!npy_read_file(file, t, err) && gzfile_offset(file) > m->bytes) {
-            tensor_release(t);
-            bad_archive(a, "a member is shorter than its array", err);
-        }
-        gzfile_close(file);
-        return err->code;
-    }
     if (m->method && !(data = unpacked = unpack(a, m, data, err)))
         return err->code;
     if (crc32_z(0, data, m->bytes) != m->crc)
-        wrong_sum(a, err);
+        bad_archive(a, "the checksum of a member is wrong", err);
     else
         npy_read_memory(data, m->bytes, a->name, t, err);
     mem_free(unpacked);
+    if (a->is_mapped) /* pages that were read would stay in memory */
+        madvise((void *)(uintptr_t)a->data, a->n_data, MADV_DONTNEED);
     return err->code;
 }
 
@@ -354,16 +308,13 @@ static bool map(const char *path, struct npz *npz)
     void *data = MAP_FAILED;
     if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_size)
         data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    bool is_plain = data != MAP_FAILED && *(const char *)data == 'P'; /* else gzip, or nothing */
-    if (data != MAP_FAILED && !is_plain)
-        munmap(data, (size_t)status.st_size);
-    if (!is_plain) {
-        close(fd);
+    close(fd);
+    if (data == MAP_FAILED)
         return false;
-    }
-    *npz =
-        (struct npz){.data = data, .n_data = (size_t)status.st_size, .is_mapped = true, .fd = fd};
-    return true;
+    *npz = (struct npz){.data = data, .n_data = (size_t)status.st_size, .is_mapped = true};
+    if (*npz->data != 'P') /* but gzip, or nothing */
+        npz_close(npz);
+    return npz->is_mapped;
 }
 
 int npz_open(const char *path, struct npz *npz, struct error *err)
@@ -386,10 +337,8 @@ int npz_open(const char *path, struct npz *npz, struct error *err)
 
 void npz_close(struct npz *npz)
 {
-    if (npz->is_mapped) {
+    if (npz->is_mapped)
         munmap((void *)(uintptr_t)npz->data, npz->n_data);
-        close(npz->fd);
-    }
     mem_free(npz->loaded);
     map_release(&npz->places);
     arena_release(&npz->arena);

@@ -24,9 +24,8 @@ struct npz {
     struct map places; /* by name */
     const uint8_t *data;
     size_t n_data;
-    uint8_t *loaded; /* owned; NULL: the data is borrowed, or a mapping ... */
-    bool is_mapped;  /* ... of `fd`, from which arrays are read directly into their memory */
-    int fd;
+    uint8_t *loaded; /* owned; NULL: the data is borrowed, or ... */
+    bool is_mapped;  /* ... a mapping of the file */
     uint64_t unpacked;
     struct arena arena;
 };

@@ -41,7 +41,7 @@ const struct error *tool_output_failure(void)
 }
 
 /* Returns the index of a reader's input; inputs.n: it has none. */
-static size_t input_of(const struct stream_reader *reader)
+static size_t place_of_reader(const struct stream_reader *reader)
 {
     size_t i = 0;
     while (i < inputs.n && inputs.items[i]->reader != reader)
@@ -189,7 +189,7 @@ static int until_it_grows(void *context, struct error *err)
 
 void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void *context)
 {
-    struct tool_input *input = inputs.items[input_of(reader)];
+    struct tool_input *input = inputs.items[place_of_reader(reader)];
     struct stat status;
     if (fstat(input->fd, &status) || !S_ISREG(status.st_mode))
         return;
@@ -201,7 +201,7 @@ void tool_follow(struct stream_reader *reader, void (*idle)(void *context), void
 
 bool tool_follow_on(struct stream_reader *reader)
 {
-    struct tool_input *input = inputs.items[input_of(reader)];
+    struct tool_input *input = inputs.items[place_of_reader(reader)];
     struct error ignored = ERROR_INIT;
     int fd;
     if (!is_begun_anew(input) || open_file(input->path, &fd, &ignored))
@@ -215,7 +215,7 @@ bool tool_follow_on(struct stream_reader *reader)
 
 void tool_close_reader(struct stream_reader *reader)
 {
-    size_t i = input_of(reader);
+    size_t i = place_of_reader(reader);
     if (i == inputs.n)
         return;
     struct tool_input *input = inputs.items[i];

@@ -146,17 +146,6 @@ int aggregator_take(struct aggregator *a, struct push_list members, struct push_
     return code;
 }
 
-void aggregator_size(struct aggregator *a, int64_t *bytes, int64_t *pushes)
-{
-    *bytes = 0;
-    pthread_mutex_lock(&a->lock);
-    *pushes = (int64_t)a->pushes.n;
-    for (size_t i = 0; i < a->pushes.n; i++)
-        for (int k = 0; k < a->pushes.items[i].staged.n; k++)
-            *bytes += (int64_t)tensor_bytes(&a->pushes.items[i].staged.values[k]);
-    pthread_mutex_unlock(&a->lock);
-}
-
 /* ---- snapshots ---- */
 
 static void *aggregator_snapshot(void *object)
@@ -241,14 +230,21 @@ static int aggregator_restore(void *object, const char *part, const struct tenso
 
 static void aggregator_measure(void *object, struct resource_size *size)
 {
-    aggregator_size(object, &size->bytes, &size->items);
+    struct aggregator *a = object;
+    size->bytes = 0;
+    pthread_mutex_lock(&a->lock);
+    size->items = (int64_t)a->pushes.n;
+    for (size_t i = 0; i < a->pushes.n; i++)
+        for (int k = 0; k < a->pushes.items[i].staged.n; k++)
+            size->bytes += (int64_t)tensor_bytes(&a->pushes.items[i].staged.values[k]);
+    pthread_mutex_unlock(&a->lock);
 }
 
 static void aggregator_describe(void *object, struct str *text)
 {
-    int64_t bytes, pushes;
-    aggregator_size(object, &bytes, &pushes);
-    str_printf(text, "%" PRId64 " pushes, %" PRId64 " bytes", pushes, bytes);
+    struct resource_size size;
+    aggregator_measure(object, &size);
+    str_printf(text, "%" PRId64 " pushes, %" PRId64 " bytes", size.items, size.bytes);
 }
 
 const struct resource_kind aggregator_kind = {

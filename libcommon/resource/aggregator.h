@@ -33,7 +33,4 @@ int aggregator_take(struct aggregator *aggregator, struct push_list members,
                     struct push_list dropped, int n_values, struct staged_push *staged,
                     struct error *err);
 
-/* Returns the bytes and the number of pushes that are staged now. */
-void aggregator_size(struct aggregator *aggregator, int64_t *bytes, int64_t *pushes);
-
 #endif

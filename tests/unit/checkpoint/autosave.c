@@ -227,7 +227,8 @@ static void resources_are_saved_and_restored(void **state)
     struct error err = ERROR_INIT;
     struct graph *graph;
     struct restore_result restored;
-    int64_t value = 7, bytes, pushes;
+    int64_t value = 7;
+    struct resource_size size;
     const struct push_id id = {.worker = 1, .incarnation = 2, .seq = 3};
     const struct tensor pushed = tensor_borrow(INT64, &SHAPE_SCALAR, &value);
     struct tensor copy;
@@ -248,9 +249,9 @@ static void resources_are_saved_and_restored(void **state)
     if (store_restore(store, CHECKPOINT_NEWEST, &request, &restored, &err))
         fail_msg("%s", err.text);
     assert_int_equal(restored.step, 5);
-    aggregator_size(resource_get(back, &aggregator_kind, "default", "sum"), &bytes, &pushes);
-    assert_int_equal(pushes, 1);
-    assert_int_equal(bytes, sizeof value);
+    aggregator_kind.size(resource_get(back, &aggregator_kind, "default", "sum"), &size);
+    assert_int_equal(size.items, 1);
+    assert_int_equal(size.bytes, sizeof value);
     store_close(store);
     graph_free(graph);
     variable_store_free(variables);

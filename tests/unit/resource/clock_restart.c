@@ -57,13 +57,13 @@ static void take_and_check(struct bench *b, struct push_id id, float value)
     struct push_list members = {&id, 1}, none = {NULL, 0};
     struct error err = ERROR_INIT;
     struct staged_push staged;
-    int64_t bytes, pushes;
+    struct resource_size size;
     assert_int_equal(aggregator_take(a, members, none, 1, &staged, &err), 0);
     assert_true(tensor_get_float64(&staged.values[0], 0) == (double)value);
     staged_release(&staged);
     assert_int_equal(aggregator_take(a, members, none, 1, &staged, &err), ERR_DATA);
-    aggregator_size(a, &bytes, &pushes);
-    assert_true(bytes == 0 && pushes == 0);
+    aggregator_kind.size(a, &size);
+    assert_true(size.bytes == 0 && size.items == 0);
 }
 
 /* Loads what was saved into a store that is empty or has a clock. */

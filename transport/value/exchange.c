@@ -349,22 +349,6 @@ static void print_key(const char *key, struct str *out)
     str_printf(out, "'%.*s'", send ? (int)(send - key) : (int)strlen(key), key);
 }
 
-static int send_to(struct remote *remote, struct peer *peer, const struct rendezvous_key *key,
-                   const struct tensor *value, struct error *err)
-{
-    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
-                          key->priority};
-    int code = flow_send(peer, &id, value, err);
-    if (code) {
-        struct str text = STR_INIT;
-        struct error cause = *err;
-        print_key(key->tensor_name, &text);
-        error_set(err, code, "%.800s, sending %s", cause.text, str_text(&text));
-        str_release(&text);
-    }
-    return code;
-}
-
 static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                        struct rendezvous_value *value, struct error *err)
 {
@@ -375,8 +359,15 @@ static int remote_send(struct rendezvous *rendezvous, const struct rendezvous_ke
                    : exchange_find_route(remote->exchange, key->recv_device, &peer, err);
     if (!code && !peer)
         return remote->local.send(rendezvous, key, value, err);
-    if (!code)
-        code = send_to(remote, peer, key, value ? &value->tensor : NULL, err);
+    struct value_id id = {remote->exchange->session, remote->step, key->tensor_name, key->iteration,
+                          key->priority};
+    if (!code && (code = flow_send(peer, &id, value ? &value->tensor : NULL, err))) {
+        struct str text = STR_INIT;
+        struct error cause = *err;
+        print_key(key->tensor_name, &text);
+        error_set(err, code, "%.800s, sending %s", cause.text, str_text(&text));
+        str_release(&text);
+    }
     peer_release(peer);
     if (value)
         rendezvous_value_release(value);

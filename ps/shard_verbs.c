@@ -202,18 +202,6 @@ static struct resource_size size_of(const struct resource *r)
     return size;
 }
 
-static struct resource_size count_staged(struct shard *shard)
-{
-    struct resource *r = NULL;
-    struct resource_size sum = {0};
-    while ((r = resource_next(shard->options.variables, r))) {
-        struct resource_size size = size_of(r);
-        sum.bytes += size.bytes;
-        sum.items += size.items;
-    }
-    return sum;
-}
-
 /* More may be created meanwhile: only those counted first are reported. */
 static void pack_resources(msgpack_packer *packer, struct variable_store *store)
 {
@@ -270,7 +258,12 @@ void shard_stats(void *context, const struct query *query)
     struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = conns_peers(query->conns);
     peers_each(peers, add_link, &traffic);
-    struct resource_size staged = count_staged(shard);
+    struct resource_size staged = {0};
+    for (struct resource *r = NULL; (r = resource_next(shard->options.variables, r));) {
+        struct resource_size size = size_of(r);
+        staged.bytes += size.bytes;
+        staged.items += size.items;
+    }
     msgpack_packer *packer = reply_begin(query->peer, query->id, 18);
     if (packer) {
         pack_traffic(packer, &traffic);

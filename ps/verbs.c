@@ -123,14 +123,9 @@ int verbs_reset(struct client *client, const char *container, int64_t *n, struct
 
 /* ---- checkpoints ---- */
 
-struct leader {
-    const struct client *client;
-    int task;
-};
-
 static void take_leader(void *context, const char *task, const struct record *reply)
 {
-    struct leader *leader = context;
+    struct task_reply *leader = context;
     int64_t version = -1;
     record_get_int(&reply->header, "version", &version);
     if (version >= 0)
@@ -139,7 +134,7 @@ static void take_leader(void *context, const char *task, const struct record *re
 
 int verbs_leader(struct client *client, int *task, struct error *err)
 {
-    struct leader leader = {.client = client};
+    struct task_reply leader = {.client = client};
     int code = verbs_ask(client, "status", NULL, take_leader, &leader, err);
     *task = leader.task;
     return code;

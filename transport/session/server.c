@@ -228,17 +228,6 @@ static void step_release(struct served_step *step)
     let_go(step->served, step);
 }
 
-static void release_step(struct served_step *step)
-{
-    struct served_session *served = step->served;
-    pthread_mutex_lock(&served->lock);
-    struct served_step **at = &served->steps;
-    while (*at != step)
-        at = &(*at)->next;
-    *at = step->next;
-    pthread_mutex_unlock(&served->lock);
-}
-
 static void reply_step(struct served_step *step)
 {
     size_t n = (size_t)step->handle->call.n_fetches;
@@ -259,14 +248,20 @@ static void step_over(struct session_done *done, int code, const struct error *e
     struct served_step *step = (struct served_step *)done;
     struct error reason = ERROR_INIT;
     struct rendezvous *rendezvous = step->step.rendezvous;
-    atomic_fetch_add(&step->served->server->steps, 1);
+    struct served_session *served = step->served;
+    atomic_fetch_add(&served->server->steps, 1);
     if (!code)
         reply_step(step);
     else
         reply_error(step->asker, step->query,
                     rendezvous->aborted(rendezvous, &reason) ? &reason : err);
     rendezvous->free(rendezvous);
-    release_step(step);
+    pthread_mutex_lock(&served->lock);
+    struct served_step **at = &served->steps;
+    while (*at != step)
+        at = &(*at)->next;
+    *at = step->next;
+    pthread_mutex_unlock(&served->lock);
     step_release(step);
 }
 
@@ -358,19 +353,6 @@ static int verb_step(struct served_session *served, const struct query *query, s
 
 /* ---- cancel ---- */
 
-/* Finds a step and holds it; NULL: it is over. */
-static struct served_step *hold_step(struct served_session *served, uint64_t id)
-{
-    pthread_mutex_lock(&served->lock);
-    struct served_step *step = served->steps;
-    while (step && step->id != id)
-        step = step->next;
-    if (step)
-        atomic_fetch_add(&step->holders, 1);
-    pthread_mutex_unlock(&served->lock);
-    return step;
-}
-
 static int verb_cancel(struct served_session *served, const struct query *query, struct error *err)
 {
     struct error why = ERROR_INIT;
@@ -381,7 +363,13 @@ static int verb_cancel(struct served_session *served, const struct query *query,
     record_get_int(&query->record->header, "code", &code);
     error_set(&why, code > 0 && code < 256 ? (int)code : ERR_CANCELLED, "%s",
               text ? text : "cancelled");
-    struct served_step *step = hold_step(served, id);
+    pthread_mutex_lock(&served->lock);
+    struct served_step *step = served->steps;
+    while (step && step->id != id)
+        step = step->next;
+    if (step)
+        atomic_fetch_add(&step->holders, 1);
+    pthread_mutex_unlock(&served->lock);
     if (step) {
         step_cancel(&step->step, &why);
         step_release(step);

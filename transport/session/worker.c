@@ -334,16 +334,6 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
 
 /* ---- the update that a shard runs (update_loop.h) ---- */
 
-/* Finds a ClockRound that is not in the worker's own step. */
-static const struct node *find_round(const struct graph *graph)
-{
-    graph_each(node, graph) {
-        if (node_round(node) == ROUND_BEGIN && *node_string(node, "entry"))
-            return node;
-    }
-    return NULL;
-}
-
 /* Returns the nodes that the entry needs, with the entry: the same bytes from every worker. */
 static struct graph *graph_of(const struct graph *graph, const struct entry *entry)
 {
@@ -361,7 +351,10 @@ static struct graph *graph_of(const struct graph *graph, const struct entry *ent
 static int ask_for_updates(struct worker *worker, struct error *err)
 {
     const struct graph *graph = worker->options.graph;
-    const struct node *round = find_round(graph);
+    const struct node *round = NULL; /* one that is not in the worker's own step */
+    graph_each(node, graph)
+        if (!round && node_round(node) == ROUND_BEGIN && *node_string(node, "entry"))
+            round = node;
     if (!round)
         return 0;
     const struct entry *entry = graph_entry(graph, node_string(round, "entry"));

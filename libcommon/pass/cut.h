@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that are cut along axes: which places a part has, what is made of parts, and variables of
- * which each part is one. For passes.
+ * Values that are cut along axes: the places of each part, the value made of its parts, and
+ * variables in parts. For passes.
  */
 #ifndef TF_PASS_CUT_H
 #define TF_PASS_CUT_H
@@ -11,7 +11,7 @@
 #include "pass/rewrite.h"
 
 /* Of n[0] * n[1] parts, part k is number k / n[1] along the first axis, k % n[1] along the other.
- * What is whole along one of the two still has as many parts. */
+ * A value that is whole along one of the two has equal parts along it. */
 struct partition {
     bool is_cut;
     bool is_floor; /* of 6 in 4: 1 2 1 2, else 2 2 1 1 */
@@ -34,17 +34,17 @@ struct area area_within(struct area a, struct area of); /* places of `of` counte
 bool area_is_empty(struct area a);
 bool area_equal(struct area a, struct area b);
 
-/* Nodes of a builder: the area along those axes that there are; parts one after the other; of parts
- * by number, EDGE_NONE for what is not wanted, what they are together. */
+/* Add nodes: a slice of the area; the concatenation of parts; the whole of a partition's parts, in
+ * which EDGE_NONE leaves a part out. */
 struct edge cut_slice(struct build *b, struct edge whole, const struct partition *cut,
                       struct area area);
 struct edge cut_concat(struct build *b, int axis, const struct edge *parts, int n);
 struct edge cut_join(struct build *b, const struct partition *cut, const struct edge *parts);
-/* Whether all n say yes. */
+/* Adds the logical and of n edges. */
 struct edge cut_ask(struct build *b, const struct edge *parts, int n);
 
-/* Returns whether a node is a variable of which there may be parts: its shape is known, and no
- * worker has one of its own. */
+/* Returns whether a node is a variable that may be cut: its shape is known, and workers share it.
+ */
 bool cut_is_possible(const struct node *node);
 
 /* The names of n parts. */

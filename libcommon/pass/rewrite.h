@@ -18,21 +18,21 @@ enum rewrite_flag {
     REWRITE_STATEFUL = 1 << 3, /* has state, an effect, or a variable as input or output */
 };
 
-/* How attributes of a pass' copies differ from the source's. A copy has a number k, which is
- * negative for what is there once. */
+/* How attributes of a pass' copies differ from the source's. Copies of a node are numbered by k; a
+ * node that the result has only once has a negative k. */
 struct copy_rules {
     const struct graph *from;
     struct graph *to;
-    /* The name of what leads the copy's group in the place of that leader; NULL: it is not in it.
-     * The leader's own name: the group stays as it is written. NULL: all groups do. */
+    /* Returns the name of the node that leads the copy's group in place of `leader`. The leader's
+     * own name: the group stays as it is. NULL: the copy leaves it. Unset: all groups stay. */
     const char *(*leader)(void *context, const struct node *leader, int k);
-    /* Changes any other attribute; false: the copy has none such. NULL: all stay. */
+    /* Changes any other attribute; false: the copy lacks it. Unset: all stay. */
     bool (*attr)(void *context, const struct node *node, int k, struct attr *attr);
     void *context;
 };
 
-/* What stands, for copy k of `reader`, for an edge of the source, or for a node that it waits for
- * (CONTROL_SLOT); EDGE_NONE: nothing, or nothing yet. */
+/* Returns the input of copy k of `reader` that replaces an edge of the source, or (CONTROL_SLOT)
+ * the node to wait for. EDGE_NONE: there is none, or none yet. */
 typedef struct edge rewrite_map(void *context, const struct node *reader, struct edge edge, int k);
 
 struct rewrite {
@@ -42,8 +42,8 @@ struct rewrite {
     struct error *err;
     struct arena arena; /* goes with the rewrite */
     struct copy_rules rules;
-    /* Makes what stands for an edge, with CONTROL_SLOT for a node, of which there are parts or
-     * nothing yet, and which a node of the source asks for. NULL: nothing is made so. */
+    /* Called when a node of the source needs an edge (CONTROL_SLOT: a node) that the result has in
+     * parts or not yet: makes its replacement. NULL: the pass has no such edges. */
     struct edge (*make)(void *context, const struct node *asker, struct edge edge);
     struct frames *frames; /* of the source, if the pass has found them; go with the rewrite */
     int *order;            /* of from's nodes */
@@ -67,7 +67,7 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
  * nothing was changed, and releases the rest. `code`: 0, or the error to end with. */
 int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes);
 
-/* The same of a pass that adds nodes with new shapes: checks the graph, too. */
+/* As rewrite_close, for a pass whose nodes have new shapes: it checks the graph as well. */
 int rewrite_finish(struct rewrite *r, int code, struct graph **to);
 
 /* Edges by output of the source, as r->edges: EDGE_NONE at first. */
@@ -79,41 +79,41 @@ struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
 /* Makes what entries and aliases name, if it is not there. */
 void rewrite_make_named(struct rewrite *r);
 
-/* The entry, if the source has it, also runs a node of `to`. */
+/* Makes the entry, if the source has it, also run a node of `to`. */
 void rewrite_extend_entry(struct rewrite *r, const char *entry, int node);
 
 /* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
  * as the rewrite. Inputs over back edges are EDGE_NONE. */
 struct node rewrite_view(struct rewrite *r, const struct node *node);
 
-/* Adds what stands for `node`, under its name: a view, perhaps with another op, other inputs,
+/* Adds the node's replacement under its name: a view, perhaps with another op, other inputs or
  * attributes (in the arena of `to`). */
 struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view);
 
-/* Adds one that stands for nothing, under that name. */
+/* Adds a node under another name, which replaces nothing. */
 struct node *rewrite_add_as(struct rewrite *r, const struct node *node, const struct node *view,
                             const char *name);
 
-/* The view as it is, but for what the rules change of what is there once. */
+/* Adds the node's view, with the attributes that the rules change. */
 struct node *rewrite_copy(struct rewrite *r, const struct node *node);
 
-/* Lets all outputs of a node of `to` stand for the node's. */
+/* Lets the outputs of a node of `to` replace the node's. */
 void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
 
-/* Makes all that waits for the node wait for the nodes of those edges. */
+/* Makes the nodes that wait for `node` wait for the nodes of those edges. */
 void rewrite_await_parts(struct rewrite *r, const struct node *node, const struct edge *parts,
                          int n);
 
 /* ---- facts of nodes, a bit each, that spread along edges ---- */
 
 struct spread {
-    unsigned roots,
-        fact;        /* who depends on a node with one of `roots`, or with the fact, gets it, */
-    unsigned unless; /* but for those with one of these; */
-    unsigned only;   /* not 0: and only those with one of these */
-    bool controls;   /* and who waits for one, too */
-    bool up;         /* who is needed by such a node gets it instead */
-    bool loops;      /* as long as some node gets it: loops lead back */
+    unsigned roots;
+    unsigned fact;   /* given to a node that reads one with `roots` or with the fact itself, */
+    unsigned unless; /* except nodes with one of these; */
+    unsigned only;   /* not 0: only nodes with one of these get it */
+    bool controls;   /* nodes that wait for such a node get it, too */
+    bool up;         /* the other way: such a node gives it to those that it reads */
+    bool loops;      /* repeats until no node gets it, as loops lead back */
     bool (*follows)(const struct graph *graph, struct edge edge); /* NULL: along all edges */
 };
 /* Spreads facts in one visit of all nodes, or in several, in that order. Returns whether some node
@@ -138,7 +138,8 @@ const char *rewrite_part_name(struct rewrite *r, const char *name, int k);
 struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k,
                         const struct attr *more, int *n);
 
-/* A copy with other shapes, say, whose inferred attributes and outputs are found anew. */
+/* A copy whose inferred attributes and outputs are found anew, as its inputs may have other shapes.
+ */
 struct rewrite_copy {
     const struct node *node;
     int k;
@@ -147,8 +148,8 @@ struct rewrite_copy {
     int n_inputs;
     const struct attr *more; /* as of copy_attrs */
 };
-/* Its output 0, or EDGE_NONE once something has failed. It waits for what the node waited for; a
- * variable, which has no value yet, for nothing. */
+/* Adds it, and returns its output 0; EDGE_NONE once something has failed. It waits for what the
+ * node waited for, but a variable, which has no value yet, waits for nothing. */
 struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy);
 
 /* Adds a copy as it is, but for name, device, what the rules change, and what inputs and controls
@@ -156,12 +157,12 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct rewrite_copy *copy)
 struct node *rewrite_add_mapped(struct rewrite *r, const struct rewrite_copy *copy,
                                 rewrite_map *map);
 
-/* Lets an edge of `to` stand for output 0 of a node that computes nothing. False: somebody relies
- * on the node itself. */
+/* Lets an edge of `to` replace output 0 of a node that computes nothing. False: the node itself is
+ * needed. */
 bool rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);
 
-/* Returns whether an edge of the result is a variable: who has it reads, and another node in its
- * place would read at another time. */
+/* Returns whether an edge of the result is a variable. A node with that input reads it, and another
+ * node in its place would read it at another time. */
 bool rewrite_reads(const struct rewrite *r, struct edge edge);
 
 /* A new constant in `to`, near a node of the source; the tensor's memory is taken over. */
@@ -171,8 +172,8 @@ struct edge rewrite_constant(struct rewrite *r, const struct node *near, const c
 /* A Const in the place of `node`, as rewrite_view; the tensor's memory is taken over. */
 struct node rewrite_constant_view(struct rewrite *r, const struct node *node, struct tensor *value);
 
-/* The value of an edge of `to` that is a constant, and so without conditions. NULL: it is not, or
- * is where gradients of a loss begin, which others are to find. */
+/* The value of an edge of `to` that is a constant. NULL: it is none, or it is where gradients of a
+ * loss begin, which other passes look for. */
 const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge);
 
 /* Returns whether a node of `to` may be looked through. */

@@ -58,7 +58,7 @@ struct dense_cutter {
     struct edge reference; /* of the source: the rows of which shares are meant */
     int *first;            /* by node in passes: its copy in the first; the others follow */
     struct build b;
-    int32_t priority; /* of exchanges that are built: that of the value which crosses */
+    int32_t priority; /* of the collectives that are added: that of the value which crosses */
 };
 
 /* int, of a node that is there in each pass: which one it is of. */
@@ -113,7 +113,7 @@ static struct edge reduce(struct dense_cutter *c, struct edge x, const char *how
     return collective_add(c, "AllReduce", &x, 1, attrs);
 }
 
-/* Rows of workers are along the first axis: that one becomes it, and back. */
+/* Swaps an axis with the first one, along which collectives cut. */
 static struct edge swapped(struct dense_cutter *c, struct edge x, int rank, int axis)
 {
     int64_t order[SHAPE_RANK_MAX];
@@ -131,7 +131,7 @@ static struct edge swap_and_add(struct dense_cutter *c, const char *op, struct e
 
 /* ---- parts ---- */
 
-/* Where this worker's part is of a value like that. */
+/* Where this worker's part of a value of that shape begins, and its size: outputs 0 and 1. */
 static struct edge own_part(struct dense_cutter *c, const struct shape *shape, int axis)
 {
     const struct attr attrs[] = {{"dim", attr_int(shape->dims[axis])},
@@ -255,9 +255,9 @@ static struct edge dense_note(struct dense_cutter *c, struct edge edge, int layo
     return result;
 }
 
-/* What the edge is in `to`, in that layout; EDGE_NONE once something has failed. Of DENSE_OWN the
- * value of this worker's rows; what has none is DENSE_SAME then. What is cut alone becomes
- * DENSE_SUM. */
+/* Returns the edge of `to` that has the value in that layout; EDGE_NONE once something has failed.
+ * In DENSE_OWN a value with rows is this worker's rows, another one DENSE_SAME. Only a cut value
+ * becomes DENSE_SUM. */
 static struct edge dense_convert(struct dense_cutter *c, const struct node *reader,
                                  struct edge edge, int layout)
 {
@@ -447,8 +447,8 @@ struct dense_rule {
     int *inputs, output;
     int reference; /* the input that is a variable which it changes, or asks about; -1: none */
     bool is_inner;
-    bool own, dense, rows, part; /* it is given each worker's own; all's, and that of rows; parts
-                                  * of others */
+    bool own, dense, rows, part; /* some input: is DENSE_OWN; is shared by the workers; is shared
+                                  * and has rows; is cut along an axis, and has none */
 };
 
 /* The layout of a whole value: it depends on whether it has rows. */
@@ -457,8 +457,8 @@ static int whole_form(const struct dense_cutter *c, struct edge edge)
     return dense_is_rows(c, edge) ? DENSE_ALL : DENSE_SAME;
 }
 
-/* Whether, of the workers' together, it is given rows of what is behind the last layer, which each
- * worker has its own of for the loss: it is where errors come from, and these are of own rows. */
+/* Returns whether the node reads values behind the last layer. Each worker has its own rows of
+ * these for the loss, and so the errors, which come from there, are of its own rows. */
 static bool is_of_results(const struct dense_cutter *c, const struct node *node)
 {
     bool is = false;
@@ -940,7 +940,7 @@ static struct edge of_pass(const struct dense_cutter *c, struct edge edge, int p
     return (struct edge){c->first[edge.node] + pass, edge.slot};
 }
 
-/* A mean over rows, times their share if that counts; of a pass without rows 0, whatever it is. */
+/* A mean over the rows of a pass, times their share if `counts`; 0 for a pass without rows. */
 static struct edge mean_of(struct dense_cutter *c, struct edge edge, int pass, bool counts)
 {
     enum dtype type = graph_output(c->r.from, edge)->type;
@@ -951,7 +951,7 @@ static struct edge mean_of(struct dense_cutter *c, struct edge edge, int pass, b
     return build_op(&c->b, "Select", choice, 3, NULL, 0);
 }
 
-/* The value that is known by name, or to readers that are in no pass: of passes that of all. */
+/* The value under its name, for readers outside of the passes: that of all passes together. */
 static struct edge once(void *context, const struct node *asker, struct edge edge)
 {
     struct dense_cutter *c = context;
@@ -987,7 +987,7 @@ static struct edge once(void *context, const struct node *asker, struct edge edg
 
 /* ---- nodes of passes ---- */
 
-/* Where gradients begin they are the pass' share of what they were. */
+/* The input of a node in a pass. Gradients begin with the pass' share of what they began with. */
 static struct edge input_in(void *context, const struct node *reader, struct edge edge, int pass)
 {
     struct dense_cutter *c = context;

@@ -5,23 +5,25 @@
  * that each worker runs, with collectives in it; pass/replicate makes workers of it.
  *
  * A dense layer is a product of rows of the batch and a variable that is trained, a matrix. Of the
- * first layer each worker has columns of the matrix, of those behind it the rows that belong to the
- * columns of what is before; and so of its bias, and of the slots of optimizers. What a layer is
- * given, and its errors, go from worker to worker; matrices and their gradients never do.
+ * first layer each worker has columns of the matrix; of a later one the rows that belong to the
+ * columns that the layer before makes there. Biases and the slots of optimizers are cut likewise.
+ * Inputs of layers, and their errors, go from worker to worker; matrices and their gradients never
+ * do.
  *
- * A value of the source, which is one process', of all workers' rows, is in each worker
+ * The source is the graph of one process, which has the rows of all workers. A worker has of a
+ * value
  *
- *     own    its rows of it; what no rows depend on is each worker's own, and the mean counts
- *     same   the value
- *     all    the value, of all workers' rows
- *     cut    a part of it along an axis, an even one (collective_part)
- *     sum    a term: the value is the sum of all workers'
+ *     own    the worker's rows; of a value without rows its own version, whose mean counts
+ *     same   the value, equal in all workers
+ *     all    the value with the rows of all workers
+ *     cut    one of the even parts along an axis (collective_part)
+ *     sum    a term: the value is the sum of the workers' terms
  *
- * Each node is given its inputs in forms in which it can compute a form of its result, and what is
- * in another form is converted, once. An op of which nothing is known is given the whole.
+ * A node gets its inputs in layouts from which it can compute its result in one of these. A value
+ * is converted once to each other layout that is needed. An op without a rule gets whole values.
  *
- * Before the first layer, and behind the last one, is each worker's own: the loss is of its rows.
- * What is minimized is the mean of all workers' losses, as by replication.
+ * Before the first layer, and behind the last one, workers compute with their own rows, so each has
+ * a loss of its own. What is minimized is the mean of these, as with replication.
  */
 #ifndef TF_PASS_DENSE_H
 #define TF_PASS_DENSE_H
@@ -38,16 +40,16 @@ struct dense_options {
     bool update_each; /* layers are updated after each pass, not after all of them */
 };
 
-/* The dense layers, and the loss, in several passes, one after the other, each of some rows: the
- * schemes b (by worker) and c of the paper. What comes of all of them is what one pass of all rows
- * makes; between layers there are the rows of one. Names mean what they did; what a pass makes of
- * NAME is pass_0/NAME and so on. Of noise each pass draws its own. *to is for dense_graph, and as
- * of that. ERR_DATA also of what has a state, or is control flow, and would be in passes.
+/* The dense layers and the loss in several passes, one after the other, each of some rows: the
+ * schemes b (by worker) and c of the paper. Together they compute what one pass of all rows would,
+ * while the values between layers have the rows of one pass. Names keep their meaning; node NAME in
+ * pass 0 is pass_0/NAME. Each pass draws noise of its own. *to is for dense_graph, with the same
+ * errors; ERR_DATA also for state or control flow within the passes.
  *
- * With update_each a pass' own gradients, as much as they count in those of all, change the layers
- * before the next one: the result is no longer one pass'. Whoever gets a value from behind a layer
- * then trains; ERR_DATA naming an entry that does not train now, or an update that is by gradients
- * of others, too. */
+ * With update_each the gradients of a pass, weighted by its share of the rows, change the layers
+ * before the next pass, so the result is no longer that of one pass. To compute a value behind a
+ * layer is to train then; ERR_DATA naming an entry that did not train before, or an update that
+ * needs gradients of other passes as well. */
 int dense_passes(const struct graph *from, const struct dense_options *options, struct graph **to,
                  struct error *err);
 

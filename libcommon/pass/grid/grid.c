@@ -153,7 +153,7 @@ static struct partition grid_cut_for(const struct grid_rule *r, int input, bool 
 
 /* ---- variables ---- */
 
-/* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
+/* Marks the variable that the edge reads to be cut so; false if it is marked, or cannot be cut. */
 static bool want(struct grid *g, struct edge edge, const struct partition *cut)
 {
     const struct node *node = graph_node(g->r.from, edge.node);
@@ -267,7 +267,7 @@ static void grid_find(struct grid *g)
 
 /* ---- devices, names, groups ---- */
 
-/* Where what is there once is. */
+/* The device of a node that the result has only once. */
 static const char *device_once(const struct grid *g, const struct node *node)
 {
     const struct node *leader = group_first_leader(g->r.from, node);
@@ -283,7 +283,7 @@ static const char *name_in_cell(struct grid *g, const char *name, int cell)
     return arena_printf(&g->r.to->arena, "%s_%d/%s", g->prefix, cell, name);
 }
 
-/* Nodes below a node's name: of a cell, or, -1, of what is there once. */
+/* A builder of nodes below a node's name, for a cell; -1: for nodes that the result has once. */
 static struct build *grid_builder(struct grid *g, const struct node *node, int cell)
 {
     const char *scope = cell < 0 ? arena_printf(&g->r.arena, "%s/%s", g->prefix, node->name)
@@ -295,8 +295,8 @@ static struct build *grid_builder(struct grid *g, const struct node *node, int c
 
 /* ---- copies ---- */
 
-/* Groups of variables that are cut become those of their parts; who was with another node that is
- * cut has a device already. */
+/* Parts of variables lead the groups that the variables led. A node that was with another cut node
+ * has a device already. */
 static const char *leader_of_cell(void *context, const struct node *leader, int cell)
 {
     const struct grid *g = context;
@@ -409,7 +409,7 @@ static struct edge assemble(struct grid *g, const struct grid_part *part)
     return cut_join(grid_builder(g, node, part->cell), &part->cut, pieces);
 }
 
-/* The area of what is to be cut so, beside the cell; else the whole. */
+/* The area of a value that is cut so, on the cell's device; the whole value if it is not cut. */
 static struct edge grid_take(struct grid *g, struct edge edge, const struct partition *cut,
                              struct area area, int cell)
 {
@@ -451,8 +451,8 @@ static struct edge grid_take(struct grid *g, struct edge edge, const struct part
  * The borders of all that a tile gets part it into blocks, of which each is a sum of some; most of
  * a tile is one block that only its own cell gives. So sums are made of the halo alone. */
 
-/* Zeros of the size of an area, with the other axes of a value that is cut so: a cell of it, all
- * around which there is padding: nothing of a value is kept but its type and its other axes. */
+/* Zeros of the size of an area, with the type and the other axes of a value that is cut so: one
+ * place of the value, made zero and padded to the area. */
 static struct edge make_zeros(struct build *b, struct edge like, const struct partition *cut,
                               struct area area)
 {
@@ -561,7 +561,7 @@ static void grid_scatter(struct grid *g, const struct node *node, const struct p
 
 /* ---- windows ---- */
 
-/* The shape, of which the batch is that of a value of the cell's if it is unknown. */
+/* The shape as a vector; an unknown batch size is taken from the cell's value `like`. */
 static struct edge shape_vector_of(struct build *b, enum dtype type, const struct shape *shape,
                                    struct edge like)
 {

@@ -4,21 +4,21 @@
  * grid of tiles, each computed on a device of its own (Coates et al., Deep learning with COTS HPC
  * systems, ICML 2013). One driver runs all of it.
  *
- *   - A tensor of images, or one that ops with windows make of images, is there once for each cell
- *     of the grid: of `size` rows (columns) in n parts, part i begins with number i * size / n and
- *     ends before number (i + 1) * size / n.
- *   - What a cell computes of its windows needs the region that they look at: its own tile and, of
- *     its neighbours' tiles, the halo, which they send. Padding is what is outside of the image.
- *   - What windows give their regions in the backward pass is sent back, and a tile is the sum of
- *     what it gets, in the order of the cells.
- *   - Filters that all windows share are there once and sent to the cells; their gradient is the
- *     sum of the cells', in order. A filter for each window (LocallyConnected2D) is with its
- *     window: variables are cut as the images are, with their slots, and neither they nor their
- *     gradients are sent.
- *   - What goes element by element stays in its tile. What reduces height and width is reduced in
- *     each tile, and then once. Anything else has its inputs put together, and is there once.
+ *   - A tensor of images, and what ops with windows make of it, is cut into tiles, one a cell: of
+ *     `size` rows (columns) in n parts, part i begins with number i * size / n and ends before
+ *     number (i + 1) * size / n.
+ *   - An op with windows needs the region that its windows see: the cell's own tile and the halo,
+ *     which the neighbours send from theirs. Outside of the image is padding.
+ *   - In the backward pass the gradients of a halo are sent back, and a tile is the sum of all that
+ *     it gets, in the order of the cells.
+ *   - The graph has filters that all windows share once, and sends them to the cells. Their
+ *     gradient is the sum of the cells', in order. Where each window has its own filter
+ *     (LocallyConnected2D), the filters are cut as the images are, with their slots, and neither
+ *     they nor their gradients are sent.
+ *   - Element-wise ops stay in their tile. A reduction of height and width reduces each tile, and
+ *     then the results. For any other op the tiles are put together, and one device computes it.
  *
- * Which these are ops declare (graph/op.h: tiles, rows, reduction). The part of a variable NAME is
+ * The rules of ops say which is which (graph/index_rule.h). The part of a variable NAME is
  * NAME/part_K, with attributes as of pass/slice, where the offset is a list, one number an axis:
  *
  *     _slice_of "NAME", _slice_shape [8,8,3,3,1,4], _slice_offset [4,0,0,0,0,0]

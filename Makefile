@@ -11,7 +11,7 @@
 #   make signals every program in each state of its life is sent each signal: some minutes
 #   make digests  sums of graphs, and of variables after 50 steps, for comparing builds: BASE=FOLDER
 #   make report-structure  sizes, cycles of files, words: each with its limit
-#   make mutants ROOM=libcommon/wire   a token changed at a time: do its tests fail? N=20 SEED=1
+#   make mutants ROOM=libcommon/wire   a token changed at a time: do its tests fail? N=50 SEED=1
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
@@ -511,7 +511,7 @@ report-structure: lib $(BUILD)/lib/tf-tools/libtf-graph.so
 mutants:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
-	tests/mutants -n $(or $(N),20) -s $(or $(SEED),1) $(addprefix -t ,$(TESTS)) $(addprefix -o ,CUDA=$(CUDA) CPU_ISAS='$(CPU_ISAS)') $(ROOM)
+	tests/mutants -n $(or $(N),50) -s $(or $(SEED),1) $(addprefix -t ,$(TESTS)) $(addprefix -o ,CUDA=$(CUDA) CPU_ISAS='$(CPU_ISAS)') $(ROOM)
 # What is to stay equal while code moves; BASE=FOLDER of another build's programs: what differs.
 # Anew what the libraries export: after a program, libtf-jobs or a module has begun to call something.
 exports: $(TEST_LIB) $(BIN_PARTS) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bin/*.c)) \

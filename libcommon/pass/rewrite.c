@@ -102,15 +102,15 @@ void rewrite_make_named(struct rewrite *r)
             edge_for(r, graph_node(r->from, at.edge.node), at.edge);
 }
 
-/* A node of an entry. */
-struct entry_node {
+/* An edge of an entry. */
+struct entry_edge {
     const char *entry;
-    int node;
+    struct edge edge;
 };
 
-void rewrite_extend_entry(struct rewrite *r, const char *entry, int node)
+void rewrite_extend_entry(struct rewrite *r, const char *entry, struct edge edge)
 {
-    vec_push_in(&r->arena, &r->added, ((struct entry_node){entry, node}));
+    vec_push_in(&r->arena, &r->added, ((struct entry_edge){entry, edge}));
 }
 
 /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
@@ -493,8 +493,11 @@ static void copy_names(struct rewrite *r)
                     vec_push_in(&r->arena, &edges, ((struct edge){*after, CONTROL_SLOT}));
         }
         vec_each(added, &r->added) {
-            if (!strcmp(added->entry, entry->name))
-                vec_push_in(&r->arena, &edges, ((struct edge){added->node, CONTROL_SLOT}));
+            if (strcmp(added->entry, entry->name) != 0)
+                continue;
+            if (added->edge.slot != CONTROL_SLOT)
+                edges.n = 0;
+            vec_push_in(&r->arena, &edges, added->edge);
         }
         graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
     }

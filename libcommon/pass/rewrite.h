@@ -56,7 +56,7 @@ struct rewrite {
     int n_changes;
     VEC(struct open_node) open;   /* those that lacked an input when they were added */
     VEC(struct alias) lost;       /* names that shall stay fetchable */
-    VEC(struct entry_node) added; /* what entries of the source also run */
+    VEC(struct entry_edge) added; /* what entries of the source also run, or fetch */
 };
 
 /* `options` may be NULL: nothing is kept, and nobody is told. */
@@ -79,8 +79,9 @@ struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
 /* Makes what entries and aliases name, if it is not there. */
 void rewrite_make_named(struct rewrite *r);
 
-/* Makes the entry, if the source has it, also run a node of `to`. */
-void rewrite_extend_entry(struct rewrite *r, const char *entry, int node);
+/* Makes the entry, if the source has it, also run a node of `to` (CONTROL_SLOT), or fetch that edge
+ * and nothing else. Other entries and aliases of the edge that it fetched keep that. */
+void rewrite_extend_entry(struct rewrite *r, const char *entry, struct edge edge);
 
 /* The node as it would be in `to`: inputs and controls mapped, all else the source's. Lives as long
  * as the rewrite. Inputs over back edges are EDGE_NONE. */

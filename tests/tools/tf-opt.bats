@@ -368,3 +368,18 @@ LUA
     run bash -c 'tf-exec -g p.tfg --run p --feed "x=[[1,0.5]]" | tf-show --json'
     [[ $output == *'[[2.5,4]]'* ]]
 }
+
+@test "only the entry ready asks for the variables of the scale" {
+    half_model
+    tf-show --text half.tfg >half.txt
+    local ready
+    ready=$(sed -n 's/^entry ready = //p' half.txt)
+    sed "s|^entry ready .*|&\nentry there = $ready\nalias is_there = $ready|" half.txt >o.txt
+    tf-graph --text o.txt | tf-opt --half fp16 | tf-show --text >o
+    grep -x "entry there = $ready" o
+    grep -x "alias is_there = $ready" o
+    grep -x 'entry ready = loss_scale/.*' o
+    sed "s|^entry ready .*|entry ready = ^$ready|" half.txt >o.txt
+    tf-graph --text o.txt | tf-opt --half fp16 | tf-show --text >o
+    grep -x "entry ready = ^$ready" o
+}

@@ -63,7 +63,8 @@ static void add_variable(struct half_scaler *s, struct scale_variable *added, co
     if (s->r.err->code || graph_rename(to, graph_node(to, added->variable.node), name, s->r.err))
         return;
     struct edge first = build_scalar(&s->b, type, value);
-    rewrite_extend_entry(&s->r, "init", build_binary(&s->b, "Assign", added->variable, first).node);
+    struct edge initial = build_binary(&s->b, "Assign", added->variable, first);
+    rewrite_extend_entry(&s->r, "init", (struct edge){initial.node, CONTROL_SLOT});
     s->b.colocate = group;
     added->value = build_unary(&s->b, "Identity", added->variable);
     s->b.colocate = NULL;
@@ -145,13 +146,14 @@ static void redirect_ends(struct half_scaler *s)
 static void extend_ready(struct half_scaler *s)
 {
     const struct entry *entry = graph_entry(s->r.from, "ready");
-    if (!entry || entry->n_edges != 1)
+    if (!entry || entry->n_edges != 1 || entry->edges->slot == CONTROL_SLOT)
         return;
-    struct edge *all = &s->r.edges[s->r.first[entry->edges->node] + entry->edges->slot];
+    struct edge all = rewrite_edge(&s->r, *entry->edges);
     for (int i = 0; i < SCALE_VARIABLES; i++) {
         struct edge there = build_unary(&s->b, "IsVariableInitialized", s->variables[i].variable);
-        *all = build_binary(&s->b, "LogicalAnd", *all, there);
+        all = build_binary(&s->b, "LogicalAnd", all, there);
     }
+    rewrite_extend_entry(&s->r, "ready", all);
 }
 
 /* ---- the loss and the gradients ---- */

@@ -68,9 +68,9 @@ static int name_all(struct replicator *r)
                              entry->name);
     }
     for (size_t i = 0; !replicate_pushes(r) && i < r->ends.n; i++)
-        rewrite_extend_entry(&r->w, r->entry->name, r->ends.items[i]);
+        rewrite_extend_entry(&r->w, r->entry->name, (struct edge){r->ends.items[i], CONTROL_SLOT});
     vec_each(node, &r->inits)
-        rewrite_extend_entry(&r->w, "init", *node);
+        rewrite_extend_entry(&r->w, "init", (struct edge){*node, CONTROL_SLOT});
     return r->w.err->code;
 }
 

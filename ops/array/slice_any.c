@@ -98,8 +98,13 @@ int run_strided_slice(struct kernel_call *call)
     struct strided_range range;
     int64_t steps[SHAPE_RANK_MAX], dense[SHAPE_RANK_MAX];
     struct tensor *out = result_outputs_sized(call, 1, 4);
-    if (!out || find_range(call, &in->shape, &range) || !tensor_count(out))
+    if (!out || find_range(call, &in->shape, &range))
         return call->err->code;
+    if (!shape_equal(&range.out, &out->shape)) /* bounds may be those of a variable's value */
+        return kernel_fail(call, "the slice is %s, but was planned as %s", shape_text(&range.out),
+                           shape_text(&out->shape));
+    if (!tensor_count(out))
+        return KERNEL_DONE;
     int64_t item = (int64_t)dtype_bytes(in->type);
     struct strided block = {.item_bytes = (size_t)item};
     int64_t offset = part_of(&range, &in->shape, item, steps);

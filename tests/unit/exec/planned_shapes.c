@@ -73,11 +73,41 @@ static void a_step_of_regions_calls_no_shape_function(void **state)
     check_steps(true);
 }
 
+/* The bounds have the planned shape, and other values than the plan knew. */
+static void a_slice_has_the_planned_shape(void **state)
+{
+    static const char text[] = "v = Variable() {dtype=float32, shape=[2,3]}\n"
+                               "x = Placeholder() {dtype=float32, shape=[]}\n"
+                               "many = Const() {dtype=int32, value=[64,64]}\n"
+                               "large = Fill(many, x)\n"
+                               "set = Assign(v, large) {validate_shape=false}\n"
+                               "from = Const() {dtype=int32, value=[0,0]}\n"
+                               "by = Const() {dtype=int32, value=[1,1]}\n"
+                               "n = NoOp()\n"
+                               "to = Shape(v, ^n)\n"
+                               "part = StridedSlice(large, from, to, by)\n"
+                               "y = Neg(part)\n";
+    float one = 1;
+    struct tensor fed = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &one), y = TENSOR_INIT;
+    (void)state;
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        struct fixture f;
+        fixture_open(&f, text, dynamic);
+        if (fixture_run(&f, "^set", "x", &fed, NULL))
+            fail_msg("%s", f.err.text);
+        assert_int_equal(fixture_run(&f, "y", "x", &fed, &y), ERR_DATA);
+        assert_string_equal(f.err.text, "node 'part': StridedSlice: the slice is [64,64], but was "
+                                        "planned as [2,3]");
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_order_calls_no_shape_function),
         cmocka_unit_test(a_step_of_regions_calls_no_shape_function),
+        cmocka_unit_test(a_slice_has_the_planned_shape),
     };
     size_t n = registry_count(ops_registry());
     struct counted_op *counted = mem_array(n, sizeof *counted);

@@ -283,11 +283,13 @@ flat = Reshape(v, dims)
 view = Neg(flat)
 END
     tf-graph --text shape.txt >shape.tfg
-    for node in sum less pack view; do
+    for node in sum less pack flat; do
         run --separate-stderr tf-exec -g shape.tfg --fetch "$node"
         [ "$status" -eq 65 ]
         [[ $stderr == *"node '$node': "*1024* ]]
     done
+    run --separate-stderr tf-exec -g shape.tfg --fetch view
+    [[ $status -eq 65 && $stderr == *"node 'flat': "*1024* ]]
 }
 
 @test "the gradient of a sparse cross entropy takes the memory of logits that nothing else needs" {

@@ -98,9 +98,9 @@ struct item {
     enum builtin builtin;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
-    int *in, *out;             /* values; in may be -1 (an absent input) */
-    struct variable **refs;    /* by input; NULL when there are none */
-    const struct shape **seen; /* by input: the shape that the kernel sees; NULL: the value's own */
+    int *in, *out;          /* values; in may be -1 (an absent input) */
+    struct variable **refs; /* by input; NULL when there are none */
+    int *seen;              /* by input: the view whose shape the kernel sees; -1: no view's */
     void *state;
     int output_over; /* 1 + the output that may overwrite input output_from; 0: none may */
     int output_from;
@@ -141,6 +141,13 @@ struct item {
     bool is_point;             /* async: only running tells when, or whether, its outputs come */
     bool uses_copies;          /* an input was copied to the device */
 };
+
+/* Returns the value, of a view that does not run, in whose shape the kernel sees an input; -1: in
+ * the input's own. */
+static inline int item_sees(const struct item *item, int input)
+{
+    return item->seen ? item->seen[input] : -1;
+}
 
 /* Returns whether its output goes to another iteration or frame. */
 static inline bool item_moves(const struct item *item)

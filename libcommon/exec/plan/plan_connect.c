@@ -196,7 +196,7 @@ static void describe(struct plan *plan, struct region_item *at)
     const struct item *item = &plan->items.items[at->item];
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
-        bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+        bool is_ref = item->refs && item->refs[i], is_seen = item_sees(item, i) >= 0;
         at->gathers |= is_seen || !(is_ref || region_has_input(plan, item, i));
         at->looks |= is_seen || (value->kind == VALUE_VARIABLE && !is_ref);
     }

@@ -147,8 +147,8 @@ int item_explain_fault(struct fault_source *source, const struct fault *fault, s
     struct fault_origin origin = {.node = item->node};
     if (fault->input < item->n_in && item->in[fault->input] >= 0) {
         const struct value *value = &plan->values.items[item->in[fault->input]];
-        const struct shape *seen = item->seen ? item->seen[fault->input] : NULL;
-        const struct shape *shape = seen ? seen : &value->shape;
+        int seen = item_sees(item, fault->input);
+        const struct shape *shape = seen >= 0 ? &plan->values.items[seen].shape : &value->shape;
         origin.type = value->type;
         origin.shape = shape_is_known(shape) ? shape : NULL;
     }

@@ -10,7 +10,9 @@
  * values are left out, and only if nothing waits for them except for their value.
  *
  * No check that a view would make when it runs (of its operands, or for a variable without a value)
- * is lost: either operands are constants and shapes are known, or the view runs.
+ * is lost: either operands are constants and shapes are known, or the view runs. Where a value has
+ * not the shape that it was planned with, as a variable's may, consumers find the view's shape
+ * (region_gather).
  */
 #include <string.h>
 
@@ -83,9 +85,11 @@ static void see_through(struct views *s, struct item *item, int i)
     if (!shape_is_known(&value->shape) || /* then no view on the way changes the shape */
         shape_equal(&value->shape, &plan->values.items[source].shape))
         return;
-    if (!item->seen)
+    if (!item->seen) {
         item->seen = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->seen);
-    item->seen[i] = arena_copy(&plan->memory, &value->shape, sizeof value->shape);
+        memset(item->seen, -1, (size_t)item->n_in * sizeof *item->seen);
+    }
+    item->seen[i] = v;
 }
 
 /* Returns true if the item does not run. */

@@ -40,7 +40,7 @@ struct tensor *iteration_input(struct run *run, struct iteration *it, int id, in
 {
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[id];
-    bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+    bool is_ref = item->refs && item->refs[i], is_seen = item_sees(item, i) >= 0;
     bool is_there = it->frame->def->has_order || region_has_input(plan, item, i);
     if (!is_ref && (is_seen || !is_there))
         return &it->inputs[item->first_input + i].tensor;

@@ -169,8 +169,9 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     if (call->refs && call->node && call->node->outputs[i].is_ref)
         return out; /* the plan knows which variable it is */
     if (host->planned) {
-        if (shape && !shape_equal(shape, &out->shape))
-            return fail_shape(call, i, &out->shape, shape);
+        const struct shape *its = shape ? shape : &in->shape; /* a variable's may be any */
+        if (!shape_equal(its, &out->shape))
+            return fail_shape(call, i, &out->shape, its);
         if (in->buffer && is_counted_output(host, i)) {
             const struct shape planned = out->shape;
             tensor_share(out, in);

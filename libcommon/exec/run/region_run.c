@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 #include "exec/run/item.h"
+#include "graph/infer.h"
 
 /* ---- locks ---- */
 
@@ -55,17 +56,46 @@ static int gather_variable(struct run *run, const struct item *item, int i, stru
     return value_copy(device, buffer, value, input, err);
 }
 
-/* A value that is seen with another shape must have the one that it was planned with: a variable's
- * may have another. */
-static int check_seen(const struct plan *plan, const struct item *item, int i,
-                      const struct tensor *value, struct error *err)
+static const struct item *maker_of(const struct plan *plan, int v)
 {
-    const struct shape *planned = &plan->values.items[item->in[i]].shape;
-    if (shape_compatible(planned, &value->shape))
+    return &plan->items.items[plan->values.items[v].item];
+}
+
+/* Finds the shape in which a view that does not run shows a value; its other inputs are constants.
+ */
+static int find_view(const struct plan *plan, int v, const struct tensor *value,
+                     struct shape *shape, struct error *err)
+{
+    const struct item *view = maker_of(plan, v);
+    struct tensor viewed = {.type = value->type, .shape = value->shape};
+    if (item_sees(view, 0) >= 0 && find_view(plan, view->seen[0], value, &viewed.shape, err))
+        return err->code;
+    struct tensor **in = mem_array((size_t)view->n_in, sizeof *in);
+    in[0] = &viewed;
+    for (int i = 1; i < view->n_in; i++)
+        in[i] = &plan->values.items[view->in[i]].constant;
+    const struct infer_inputs inputs = {in, view->n_in, 1, view->n_in};
+    int code = infer_from_inputs(view->node, &inputs, shape, err);
+    mem_free(in);
+    return code ? item_fail(view, err) : 0;
+}
+
+/* A variable's value, and what aliases it, may have another shape than was planned: then the view
+ * of it must still have its own. */
+static int check_view(const struct plan *plan, int source, int v, const struct tensor *value,
+                      struct error *err)
+{
+    const struct shape *planned = &plan->values.items[v].shape;
+    struct shape shape;
+    if (shape_equal(&plan->values.items[source].shape, &value->shape))
         return 0;
-    error_set(err, ERR_DATA, "input %d is a view of %s, which was planned as %s", i,
-              shape_text(&value->shape), shape_text(planned));
-    return item_fail(item, err);
+    if (find_view(plan, v, value, &shape, err))
+        return err->code;
+    if (shape_equal(planned, &shape))
+        return 0;
+    error_set(err, ERR_DATA, "output 0 was planned as %s, but is %s", shape_text(planned),
+              shape_text(&shape));
+    return item_fail(maker_of(plan, v), err);
 }
 
 int region_gather(struct run *run, struct launch *launch, struct iteration *it, int id)
@@ -74,27 +104,28 @@ int region_gather(struct run *run, struct launch *launch, struct iteration *it, 
     const struct item *item = &plan->items.items[id];
     struct token *inputs = it->inputs + item->first_input;
     for (int i = 0; i < item->n_in; i++) {
-        int v = item->in[i];
-        bool is_seen = item->seen && item->seen[i], is_ref = item->refs && item->refs[i];
+        int v = item->in[i], seen = item_sees(item, i);
+        bool is_ref = item->refs && item->refs[i];
         if (it->frame->def->has_order) {
-            const struct tensor *value = is_seen ? iteration_value(run, it, v) : NULL;
-            if (is_seen && check_seen(plan, item, i, value, &launch->err))
+            const struct tensor *value = seen < 0 ? NULL : iteration_value(run, it, v);
+            if (value && check_view(plan, v, seen, value, &launch->err))
                 return launch->err.code;
-            if (is_seen)
-                inputs[i].tensor = (struct tensor){
-                    .type = value->type, .shape = *item->seen[i], .data = value->data};
+            if (value)
+                inputs[i].tensor = (struct tensor){.type = value->type,
+                                                   .shape = plan->values.items[seen].shape,
+                                                   .data = value->data};
             continue;
         }
         if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
             gather_variable(run, item, i, &inputs[i].tensor, &launch->err))
             return item_fail(item, &launch->err);
-        if (!is_seen)
+        if (seen < 0)
             continue;
         if (region_has_made(plan, v, item->region))
             share_value(&inputs[i].tensor, iteration_output(plan, it, v));
-        if (check_seen(plan, item, i, &inputs[i].tensor, &launch->err))
+        if (check_view(plan, v, seen, &inputs[i].tensor, &launch->err))
             return launch->err.code;
-        inputs[i].tensor.shape = *item->seen[i];
+        inputs[i].tensor.shape = plan->values.items[seen].shape;
     }
     return 0;
 }

@@ -146,12 +146,63 @@ static void a_variable_without_a_value_is_found_where_it_is_read(void **state)
     fixture_close(&f);
 }
 
+/* ---- other shapes than were planned ---- */
+
+#define SET(value)                                                                                 \
+    "v = Variable() {dtype=float32, shape=[2,3]}\n"                                                \
+    "c = Const() {dtype=float32, value=" value "}\n"                                               \
+    "set = Assign(v, c) {validate_shape=false}\n"
+#define THREE_TWO SET("[[1,2],[3,4],[5,6]]")
+#define R6 "to = Const() {dtype=int32, value=[6]}\nr = Reshape(i, to)\n"
+#define E0 "zero = Const() {dtype=int32, value=0}\ne = ExpandDims(v, zero)\n"
+
+static const struct seen {
+    const char *text, *error; /* NULL: y has 6 elements, the last of which is `last` */
+    double last;
+} seen[] = {
+    {THREE_TWO "i = Identity(v)\n" R6 "y = Neg(r)\n", NULL, -6},
+    {SET("[1,2,3,4,5,6]") "i = Identity(v)\n" R6 "y = Identity(r)\n", NULL, 6},
+    {THREE_TWO E0 "i = Identity(e)\n" R6 "y = Neg(r)\n", NULL, -6},
+    {THREE_TWO E0 "y = Neg(e)\n", "output 0 was planned as [1,2,3], but is [1,3,2]", 0},
+    {SET("[1,2]") "i = Identity(v)\n" R6 "y = Neg(r)\n",
+     "node 'r': Reshape: 2 elements of shape [2] do not fit shape [6]", 0},
+    {SET("[1,2]") "i = Identity(v)\n" R6 "y = Identity(r)\n",
+     "node 'r': Reshape: 2 elements of shape [2] do not fit shape [6]", 0},
+    /* in a fixed order a Switch runs, which passes on what it is given */
+    {SET("[1,2]") "t = Const() {dtype=bool, value=true}\ns = Switch(v, t)\na = Neg(s:1)\n"
+                  "y = Merge(a, s:0)\n",
+     "was planned as [2,3], but is [2]", 0},
+    {SET("[1,2]") "t = Const() {dtype=bool, value=true}\ns = Switch(v, t)\ni = Identity(s:1)\n"
+                  "a = Neg(i)\ny = Merge(a, s:0)\n",
+     "was planned as [2,3], but is [2]", 0},
+};
+
+/* Only the shape of the view counts, and its own node is named. */
+static void a_view_of_another_shape_is_as_if_it_ran(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+        for (int dynamic = 0; dynamic < 2; dynamic++) {
+            struct fixture f;
+            struct tensor y = TENSOR_INIT;
+            fixture_open(&f, seen[i].text, dynamic);
+            fixture_do(&f, "^set");
+            int code = fixture_run(&f, "y", NULL, NULL, &y);
+            if (seen[i].error ? !strstr(f.err.text, seen[i].error)
+                              : code || tensor_get_float64(&y, 5) != seen[i].last)
+                fail_msg("%zu, %s: %s", i, dynamic ? "dynamic" : "static", f.err.text);
+            tensor_release(&y);
+            fixture_close(&f);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_only_sees_its_input_does_not_run),
         cmocka_unit_test(it_can_be_switched_off),
         cmocka_unit_test(a_variable_without_a_value_is_found_where_it_is_read),
+        cmocka_unit_test(a_view_of_another_shape_is_as_if_it_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,7 +180,7 @@ static int read_memory(int fd, const char *name, struct stream_reader **reader, 
     if (!err->code && lseek(fd, 0, SEEK_SET) < 0)
         error_set_errno(err, ERR_OS, "%s", name);
     if (!err->code)
-        *reader = stream_reader_new_files(&fd, 1, name);
+        stream_reader_own_file(*reader = stream_reader_new(fd, name));
     else
         close_if_open(fd);
     return err->code;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/vec.h"
 #include "wire/decoder.h"
 #include "wire/header.h"
 #include "wire/input.h"
@@ -13,12 +12,10 @@ struct stream_reader {
     struct decoder decoder;
     char *name;
     char *stopped_by; /* NULL: the previous stage has not failed */
-    bool in_stream, seen;
+    bool in_stream, seen, owns_file;
     bool cut;   /* the decoder has reported that the input is too short */
     int failed; /* code of the error that ended the reading */
     int64_t expected, count;
-    VEC(int) files; /* owned, to be closed */
-    size_t next;    /* index of the next file to read */
     int (*grow)(void *context, struct error *);
 };
 
@@ -63,22 +60,17 @@ struct stream_reader *stream_reader_new_memory(const void *data, size_t n, const
     return reader;
 }
 
-struct stream_reader *stream_reader_new_files(const int *fds, int n, const char *name)
+void stream_reader_own_file(struct stream_reader *reader)
 {
-    struct stream_reader *reader = stream_reader_new(fds[0], name);
-    for (int i = 0; i < n; i++)
-        vec_push(&reader->files, fds[i]);
-    reader->next = 1;
-    return reader;
+    reader->owns_file = true;
 }
 
 void stream_reader_free(struct stream_reader *reader)
 {
     if (!reader)
         return;
-    for (size_t i = 0; i < reader->files.n; i++)
-        close(reader->files.items[i]);
-    vec_release(&reader->files);
+    if (reader->owns_file)
+        close(reader->in.fd);
     input_release(&reader->in);
     decoder_release(&reader->decoder);
     mem_free(reader->name);
@@ -287,14 +279,8 @@ static int read_next(struct stream_reader *reader, struct record *record, bool *
     for (;;) {
         if (read_one(reader, record, more, err))
             return err->code;
-        if (!*more && reader->next == reader->files.n)
+        if (!*more)
             return 0;
-        if (!*more) {
-            input_release(&reader->in);
-            input_init(&reader->in, reader->files.items[reader->next++]);
-            reader->seen = false;
-            continue;
-        }
         int status = 0;
         switch (record->kind) {
         case RECORD_HELLO:

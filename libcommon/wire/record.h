@@ -127,8 +127,7 @@ struct stream_reader;
  * ("stdin", "digits.tfg"). Never fails. */
 struct stream_reader *stream_reader_new(int fd, const char *name);
 struct stream_reader *stream_reader_new_memory(const void *data, size_t n, const char *name);
-/* Reads n > 0 files one after the other, and closes them when the reader is freed. */
-struct stream_reader *stream_reader_new_files(const int *fds, int n, const char *name);
+void stream_reader_own_file(struct stream_reader *reader); /* free closes it */
 void stream_reader_free(struct stream_reader *reader);
 
 /* Sets a function called before the reader blocks for input: filters flush their output in it,

@@ -190,7 +190,7 @@ static int prepare(struct kernel_setup *setup)
     /* The layout is that of the first image that arrives with one, if it counts the channels of
      * data_format. */
     const struct layout *wanted[3] = {NULL, NULL, NULL};
-    int first = setup->n_in - pool_forms[state->pool.kind].n_images;
+    int first = setup->n_in - state->pool.form->n_images;
     for (int i = first; setup->layouts && i < setup->n_in && !state->layout; i++)
         if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->pool.window.channels)
             state->layout = setup->in_layouts[i];
@@ -221,7 +221,7 @@ static int run_planes(void *context, int64_t begin, int64_t end)
         plane.image = plane.image ? (const char *)plane.image + image : NULL;
         plane.output = plane.output ? (const char *)plane.output + output : NULL;
         plane.gradient = plane.gradient ? (const char *)plane.gradient + gradient : NULL;
-        plane.result = (char *)plane.result + (pool_forms[kind].to_image ? image : output);
+        plane.result = (char *)plane.result + (work->state->pool.form->to_image ? image : output);
         plane.place = plane.place ? plane.place + (size_t)i * work->places : NULL;
         work->state->loop(&work->planes, &plane);
     }

@@ -60,7 +60,8 @@ static int pool_prepare(struct kernel_setup *setup)
         return setup->err->code;
     enum pool_kind kind = state->pool.kind;
     const struct node_output *out = &setup->out_types[0];
-    const struct shape *image = pool_forms[kind].to_image ? &out->shape : &setup->in_types[0].shape;
+    const struct shape *image =
+        state->pool.form->to_image ? &out->shape : &setup->in_types[0].shape;
     struct window w = state->pool.window;
     if (!setup->shapes_known || window_solve(&w, image, setup->err))
         return setup->err->code;

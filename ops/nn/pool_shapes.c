@@ -4,7 +4,7 @@
 #include "base/vec.h"
 #include "ops/math/outputs.h"
 
-const struct pool_form pool_forms[N_POOL_KINDS] = {
+static const struct pool_form forms[N_POOL_KINDS] = {
     [POOL_MAX] = {"MaxPool", 1, false},
     [POOL_MAX_GRAD] = {"MaxPoolGrad", 3, true},
     [POOL_MAX_GRAD_GRAD] = {"MaxPoolGradGrad", 3, false},
@@ -17,9 +17,10 @@ const struct pool_form pool_forms[N_POOL_KINDS] = {
 int pool_init(struct pooling *pool, struct kernel_setup *setup)
 {
     const struct node *node = setup->node;
-    pool->kind = (enum pool_kind)names_find(pool_forms, N_POOL_KINDS, node->op->def->name);
+    pool->kind = (enum pool_kind)names_find(forms, N_POOL_KINDS, node->op->def->name);
     if (pool->kind == N_POOL_KINDS)
         return kernel_setup_fail(setup, "the kernel has no code for %s", node->op->def->name);
+    pool->form = &forms[pool->kind];
     pool->masked = pool->kind == POOL_WITH_PLACE && node_bool(node, "masked");
     return window_init(&pool->window, node, setup->err);
 }
@@ -31,6 +32,6 @@ const struct shape *pool_outputs(struct kernel_call *call, const struct pooling 
     if (!out)
         return NULL;
     *w = pool->window;
-    const struct shape *image = pool_forms[pool->kind].to_image ? &out->shape : &call->in[0]->shape;
+    const struct shape *image = pool->form->to_image ? &out->shape : &call->in[0]->shape;
     return window_solve(w, image, call->err) ? NULL : image;
 }

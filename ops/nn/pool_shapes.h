@@ -25,11 +25,10 @@ struct pool_form {
     bool to_image; /* the result has the size of the input, else of the output */
 };
 
-extern const struct pool_form pool_forms[N_POOL_KINDS];
-
 /* A node's pooling. */
 struct pooling {
     enum pool_kind kind;
+    const struct pool_form *form;
     struct window window;
     bool masked; /* POOL_WITH_PLACE: no place if the largest value is not above 0 */
 };

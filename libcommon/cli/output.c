@@ -14,8 +14,7 @@
 struct output {
     struct new_file file;
     bool is_open;
-    FILE
-        *stream; /* of a duplicate of the file's descriptor, which is closed after fsync; or NULL */
+    FILE *stream; /* of a duplicate descriptor, as `file` closes its own after fsync; or NULL */
     const char *name;
 };
 

@@ -29,9 +29,6 @@
 enum gradient_code_kind { CODE_ONE_BIT, CODE_UNIFORM, CODE_THRESHOLD, CODE_TOP };
 
 struct gradient_code {
-#define CODE_HEAD 8  /* bytes of two float32 */
-#define CODE_ENTRY 8 /* bytes of an index and a value */
-
     enum gradient_code_kind kind;
     int bits;
     int64_t group, keep; /* elements of a group, and those kept of it */

@@ -133,6 +133,7 @@ template <typename Rule, typename T, typename G> static __global__ void apply(co
 template <typename Rule, typename T, typename G>
 static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
 {
+    static_assert(APPLY_SLOTS_MAX == 2, "all slots are copied below");
     int n = call->n_parts;
     apply_args args = {call->parts->nesterov, n, {}, {}, {}, call->fault};
     memcpy(args.scalars, call->parts->scalars, sizeof args.scalars);

@@ -217,7 +217,7 @@ int main(int argc, char **argv)
         run_all(&checker, &err);
     else
         run_files(&checker, argv + 1, (size_t)argc - 1, &err);
-    if (!checker.device)
+    if (err.code)
         report_lack(&err);
     printf("1..%d\n", counts->tests);
     coverage_free(checker.coverage);
